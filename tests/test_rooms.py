@@ -20,7 +20,7 @@ PACKAGE = SOURCE / "tessera"
 SUB_ROOMS: dict[str, tuple[str, ...]] = {
     "ir": ("common", "tile", "graph", "schedule", "pipe", ""),
     "interpreters": ("core", "sanitizers", "levels", ""),
-    "transforms": ("core", "facts", "checks", "axes", "fusion", "algebra", "loops", "pipelining", ""),
+    "transforms": ("core", "facts", "checks", "axes", "fusion", "algebra", "loops", "pipelining", "derivatives", ""),
     "targets": ("common", "llvm", "cpu", "cuda", ""),
     "targets.cpu": ("features", "ir", "emit", "lower", ""),
     "targets.cuda": ("ptx", "ir", "math", "emit", "lower", "hopper", "interpreter", ""),
@@ -45,7 +45,7 @@ SUB_ROOMS: dict[str, tuple[str, ...]] = {
     ),
     "lang.calls": (
         *("methods", "parameters", "annotated", "structures", "watching"),
-        *("dispatch", "inlining", "variants", "disk_cache", "narrowing", ""),
+        *("dispatch", "inlining", "variants", "object_fingerprint", "disk_cache", "narrowing", ""),
     ),
     "lang.operators": (
         *(
@@ -56,6 +56,7 @@ SUB_ROOMS: dict[str, tuple[str, ...]] = {
             "composed_elementwise",
             "data_types",
             "creation",
+            "views",
             "manipulation",
             "statistics",
         ),

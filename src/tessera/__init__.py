@@ -73,14 +73,20 @@ if TYPE_CHECKING:
     from tessera.dtypes.promotion import can_cast
     from tessera.lang import operators as ops
     from tessera.lang import random
+    from tessera.lang.batching import hessian, jacfwd, jacrev, vmap
     from tessera.lang.checking import check
+    from tessera.lang.checkpoints import autodiff, checkpoint, keep_as, remat
     from tessera.lang.control import cond, fori_loop, scan, while_loop
     from tessera.lang.creation import empty_like, full_like, ones, ones_like, zeros, zeros_like
+    from tessera.lang.custom_derivatives import custom_jvp, custom_vjp
+    from tessera.lang.derivatives import grad, jvp, linearize, stop_gradient, value_and_grad, vjp
+    from tessera.lang.gradient_checking import check_grad
     from tessera.lang.jit import jit
     from tessera.lang.operator import operator
     from tessera.lang.state import State, debug_print
     from tessera.runtime import cuda
     from tessera.runtime.tensor.creation import arange, asarray, empty, eye, from_dlpack, full, linspace
+    from tessera.runtime.tensor.files import load, save
     from tessera.runtime.tensor.pytree import register_node, tree_flatten, tree_leaves, tree_map, tree_unflatten
     from tessera.tile.calls import verification as verify
     from tessera.tile.calls.function import kernel
@@ -108,6 +114,7 @@ _LAZY = {
     "Schedule": "tessera.tile.language.schedule",
     "bench": "tessera.bench",
     "check": "tessera.lang.checking",
+    "check_grad": "tessera.lang.gradient_checking",
     "compile": "tessera.compile",
     "cuda": "tessera.runtime.cuda",
     "distributed": "tessera.distributed",
@@ -121,6 +128,11 @@ _LAZY = {
     "tile": "tessera.tile",
     "verify": "tessera.tile.calls.verification",
     **dict.fromkeys(("State", "debug_print"), "tessera.lang.state"),
+    **dict.fromkeys(("grad", "jvp", "linearize", "stop_gradient", "value_and_grad", "vjp"), "tessera.lang.derivatives"),
+    **dict.fromkeys(("autodiff", "checkpoint", "keep_as", "remat"), "tessera.lang.checkpoints"),
+    **dict.fromkeys(("custom_jvp", "custom_vjp"), "tessera.lang.custom_derivatives"),
+    **dict.fromkeys(("hessian", "jacfwd", "jacrev", "vmap"), "tessera.lang.batching"),
+    **dict.fromkeys(("load", "save"), "tessera.runtime.tensor.files"),
     **dict.fromkeys(("cond", "fori_loop", "scan", "while_loop"), "tessera.lang.control"),
     **dict.fromkeys(
         ("register_node", "tree_flatten", "tree_leaves", "tree_map", "tree_unflatten"), "tessera.runtime.tensor.pytree"
@@ -135,6 +147,12 @@ def _operators() -> Any:
     return METHODS, PROPERTIES
 
 
+def _numpy_functions() -> Any:
+    from tessera.lang.numpy_functions import FUNCTIONS
+
+    return FUNCTIONS
+
+
 def _missing(what: str, name: str) -> AttributeError:
     from tessera.lang.spellings import MissingAttributeError
 
@@ -146,7 +164,7 @@ def _missing(what: str, name: str) -> AttributeError:
 
 
 _MODULE = "module 'tessera'"
-_OPERATORS_OF_TENSORS.use(_operators, frozenset(_ALIASES), _missing)
+_OPERATORS_OF_TENSORS.use(_operators, frozenset(_ALIASES), _missing, _numpy_functions)
 _give_methods((*_METHODS, "at", "t", "view"))
 
 
@@ -202,14 +220,19 @@ __all__ = [
     "array",
     "as_dtype",
     "asarray",
+    "autodiff",
     "bf16",
     "bfloat16",
     "bool",
     "bool_",
     "can_cast",
     "check",
+    "check_grad",
+    "checkpoint",
     "cond",
     "cuda",
+    "custom_jvp",
+    "custom_vjp",
     "debug_print",
     "default_device",
     "dequantize",
@@ -234,6 +257,8 @@ __all__ = [
     "from_numpy",
     "full",
     "full_like",
+    "grad",
+    "hessian",
     "i4",
     "i8",
     "i16",
@@ -243,10 +268,16 @@ __all__ = [
     "int16",
     "int32",
     "int64",
+    "jacfwd",
+    "jacrev",
     "jit",
+    "jvp",
+    "keep_as",
     "kernel",
     "knobs",
+    "linearize",
     "linspace",
+    "load",
     "loss_scale",
     "ones",
     "ones_like",
@@ -261,12 +292,15 @@ __all__ = [
     "random",
     "register_backend",
     "register_node",
+    "remat",
     "saturate",
+    "save",
     "scaled",
     "scan",
     "shape_history",
     "share_memory",
     "stochastic_round",
+    "stop_gradient",
     "tf32",
     "tile",
     "track_shapes",
@@ -283,7 +317,10 @@ __all__ = [
     "uint16",
     "uint32",
     "uint64",
+    "value_and_grad",
     "verify",
+    "vjp",
+    "vmap",
     "while_loop",
     "zeros",
     "zeros_like",

@@ -68,8 +68,20 @@ from tessera.errors import (
     TesseraWarning as TesseraWarning,
 )
 from tessera.lang import operators as ops, random as random
+from tessera.lang.batching import hessian as hessian, jacfwd as jacfwd, jacrev as jacrev, vmap as vmap
 from tessera.lang.checking import check as check
+from tessera.lang.checkpoints import autodiff as autodiff, checkpoint as checkpoint, keep_as as keep_as, remat as remat
 from tessera.lang.control import cond as cond, fori_loop as fori_loop, scan as scan, while_loop as while_loop
+from tessera.lang.custom_derivatives import custom_jvp as custom_jvp, custom_vjp as custom_vjp
+from tessera.lang.derivatives import (
+    grad as grad,
+    jvp as jvp,
+    linearize as linearize,
+    stop_gradient as stop_gradient,
+    value_and_grad as value_and_grad,
+    vjp as vjp,
+)
+from tessera.lang.gradient_checking import check_grad as check_grad
 from tessera.lang.jit import jit as jit
 from tessera.lang.operator import operator as operator
 from tessera.lang.operators import (
@@ -307,6 +319,7 @@ from tessera.runtime.device.device import (
     register_backend as register_backend,
 )
 from tessera.runtime.tensor.creation import array as array, array as tensor, from_numpy as from_numpy
+from tessera.runtime.tensor.files import load as load, save as save
 from tessera.runtime.tensor.pytree import (
     register_node as register_node,
     tree_flatten as tree_flatten,
@@ -372,6 +385,7 @@ __all__ = [
     "as_dtype",
     "as_tensor",
     "asarray",
+    "autodiff",
     "batch_norm",
     "bf16",
     "bfloat16",
@@ -382,12 +396,16 @@ __all__ = [
     "can_cast",
     "cat",
     "check",
+    "check_grad",
+    "checkpoint",
     "clamp",
     "concatenate",
     "cond",
     "cuda",
     "cumprod",
     "cumsum",
+    "custom_jvp",
+    "custom_vjp",
     "debug_print",
     "default_device",
     "dequantize",
@@ -415,8 +433,10 @@ __all__ = [
     "full",
     "full_like",
     "ge",
+    "grad",
     "group_norm",
     "gt",
+    "hessian",
     "i16",
     "i32",
     "i4",
@@ -427,12 +447,18 @@ __all__ = [
     "int64",
     "int8",
     "invert",
+    "jacfwd",
+    "jacrev",
     "jit",
+    "jvp",
+    "keep_as",
     "kernel",
     "knobs",
     "le",
     "left_shift",
+    "linearize",
     "linspace",
+    "load",
     "logsumexp",
     "loss_scale",
     "lt",
@@ -459,14 +485,17 @@ __all__ = [
     "ravel",
     "register_backend",
     "register_node",
+    "remat",
     "repeat_interleave",
     "right_shift",
     "saturate",
+    "save",
     "scaled",
     "scan",
     "shape_history",
     "share_memory",
     "stochastic_round",
+    "stop_gradient",
     "sub",
     "swapaxes",
     "swapdims",
@@ -490,7 +519,10 @@ __all__ = [
     "uint8",
     "unbind",
     "unsqueeze",
+    "value_and_grad",
     "verify",
+    "vjp",
+    "vmap",
     "while_loop",
     "zeros",
     "zeros_like",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from fractions import Fraction
-from itertools import product
+from itertools import permutations, product
 from typing import Any
 
 import ml_dtypes
@@ -16,7 +16,16 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from tessera.dtypes.casting import cast
-from tessera.dtypes.promotion import accumulator, as_dtype, can_cast, compute_type, promote
+from tessera.dtypes.promotion import (
+    accumulator,
+    as_dtype,
+    as_float,
+    beside_number,
+    can_cast,
+    compute_type,
+    promote,
+    promote_exactly,
+)
 from tessera.dtypes.types import (
     ALL,
     FLOATS,
@@ -86,14 +95,69 @@ def joined(*dtypes: DType) -> DType | None:
         (f4e2m1, f32, None),
         (i4, i8, None),
         (i4, u4, None),
-        (i32, f32, None),
-        (bool_, i8, None),
-        (bool_, f32, None),
+        (i4, f32, None),
+        (i32, f32, f32),
+        (i64, f64, f64),
+        (u64, f32, f32),
+        (i8, bf16, None),
+        (i32, f16, None),
+        (i8, tf32, None),
+        (i8, f8e4m3, None),
+        (bool_, i8, i8),
+        (bool_, i4, i4),
+        (bool_, f32, f32),
+        (bool_, f8e4m3, f8e4m3),
     ],
     ids=str,
 )
 def test_the_table(left: DType, right: DType, result: DType | None) -> None:
     assert joined(left, right) is result
+
+
+@pytest.mark.parametrize(
+    ("left", "right"), [(i32, f32), (i64, f64), (bool_, i8), (bool_, f32), (bool_, bf16), (i8, bf16)], ids=str
+)
+def test_tiles_of_two_kinds_do_not_meet(left: DType, right: DType) -> None:
+    for pair in ((left, right), (right, left)):
+        with pytest.raises(DtypeError, match="do not promote implicitly"):
+            promote_exactly(*pair)
+
+
+def test_tiles_of_one_kind_meet_as_arrays_do() -> None:
+    for left, right in product(ALL, repeat=2):
+        if (left.kind is Kind.FLOAT, left.kind is Kind.BOOL) == (right.kind is Kind.FLOAT, right.kind is Kind.BOOL):
+            try:
+                found = promote_exactly(left, right)
+            except DtypeError:
+                found = None
+            assert found is joined(left, right)
+
+
+@pytest.mark.parametrize("real", [f32, f64], ids=str)
+def test_integers_meet_floats_in_their_type_whatever_the_order(real: DType) -> None:
+    for types in permutations((u64, bf16, i8, real, bool_)):
+        assert promote(*types) is real
+    with pytest.raises(DtypeError, match="narrower floats round whole numbers above 256"):
+        promote(bf16, i8)
+    with pytest.raises(DtypeError, match="narrower floats round whole numbers above 2048"):
+        promote(i64, f16)
+
+
+def test_a_number_takes_the_type_of_its_array() -> None:
+    for dtype in ALL:
+        assert beside_number(dtype, bool) is dtype
+        assert beside_number(dtype, int) is (i64 if dtype is bool_ else dtype)
+        if dtype.is_float:
+            assert beside_number(dtype, float) is as_float(dtype) is dtype
+        elif dtype.bits < 8 and dtype is not bool_:
+            with pytest.raises(DtypeError, match="is a storage type"):
+                beside_number(dtype, float)
+            with pytest.raises(DtypeError, match="is a storage type"):
+                as_float(dtype)
+        else:
+            assert beside_number(dtype, float) is as_float(dtype) is f32
+    assert beside_number(i8 @ saturate, float) is f32 @ saturate
+    assert beside_number(bf16 @ accum(f32), int) is bf16 @ accum(f32)
 
 
 def test_promotion_of_integers_is_that_of_numpy_where_it_stays_integer() -> None:
@@ -108,7 +172,8 @@ def test_idempotent_commutative_associative_and_exact() -> None:
     for left, right in product(ALL, repeat=2):
         both = joined(left, right)
         assert both is joined(right, left)
-        assert both is None or (can_cast(left, both) and can_cast(right, both))
+        whole_and_real = left.is_integer != right.is_integer and both in (f32, f64)
+        assert both is None or whole_and_real or (can_cast(left, both) and can_cast(right, both))
     for a, b, c in product(ALL, repeat=3):
         ab, bc = joined(a, b), joined(b, c)
         if ab is not None and bc is not None:
@@ -118,8 +183,9 @@ def test_idempotent_commutative_associative_and_exact() -> None:
 @pytest.mark.parametrize(
     ("dtypes", "reason"),
     [
-        ((i32, f32), "an integer and a float meet in no exact common type"),
-        ((bool_, u8), "bool meets only bool"),
+        ((i32, bf16), "integers meet f32 and f64, and narrower floats round whole numbers above 256"),
+        ((f8e4m3, i32), "f8e4m3 is a storage type and meets only itself and bool"),
+        ((i4, f32), "i4 is a storage type and meets only itself and bool"),
         ((f8e4m3, f32), "f8e4m3 is a storage type and meets only itself"),
         ((i4, i32), "i4 is a storage type and meets only itself"),
         ((u64, i32), "no signed integer type holds both"),
@@ -216,7 +282,7 @@ def test_types_with_scales_cast_only_to_themselves() -> None:
     assert not can_cast(i8, quantised)
 
 
-PAIRS = [(a, b) for a, b in product(ALL, repeat=2) if joined(a, b) is not None]
+PAIRS = [(a, b) for a, b in product(ALL, repeat=2) if joined(a, b) is not None and not (a.is_integer and b.is_float)]
 
 
 @given(st.sampled_from(PAIRS), st.lists(st.integers(0, 2**64 - 1), min_size=1, max_size=20))

@@ -37,6 +37,14 @@ def test_basic_usage_reaches_the_last_tier(capsys: pytest.CaptureFixture[str]) -
 
 
 @pytest.mark.acceptance
+def test_learning_tells_spirals_apart() -> None:
+    before, after, share = example("learning").train(400)
+    assert before > 0.5
+    assert after < 0.01
+    assert share > 0.98
+
+
+@pytest.mark.acceptance
 def test_custom_specialization_is_guarded(capsys: pytest.CaptureFixture[str]) -> None:
     told = ""
     # Which program is the fastest is measured, on a machine that may be busy.

@@ -43,18 +43,18 @@ def _cumulate(draw: Draw) -> Written:
 
 
 def _scatter(draw: Draw) -> Written:
-    kind = draw(st.sampled_from(["set", "add", "max", "min"]))
+    kind = draw(st.sampled_from(["set", "add", "mul", "max", "min"]))
     x, updates = _whole(draw, 5, 2), _whole(draw, 4, 2)
     rows = np.random.default_rng(draw(st.integers(0, 99))).integers(0, 5, 4).astype(np.int32)
     expected = x.copy()
     for index, update in zip(rows, updates, strict=True):
-        rules = {"set": update, "add": expected[index] + update}
+        rules = {"set": update, "add": expected[index] + update, "mul": expected[index] * update}
         rules |= {"max": np.maximum(expected[index], update), "min": np.minimum(expected[index], update)}
         expected[index] = rules[kind]
     into, what, at = "!graph.tensor<[M, 2], f32>", "!graph.tensor<[4, 2], f32>", "!graph.tensor<[4], i32>"
     return Written(
         f"graph.func @f(%x: {into}, %u: {what}, %i: {at}) -> ({into}) {{\n"
-        f"%y = graph.scatter<{kind}> %u into %x[%i], 0 : {what} into {into}, {at} -> {into}\n"
+        f"%y = graph.scatter<{kind}> %u into %x[%i], [0] : {what} into {into}, {at} -> {into}\n"
         f"graph.return %y : {into}\n}}",
         [x, updates, rows],
         [expected],

@@ -229,7 +229,7 @@ def test_a_name_that_is_not_there_is_refused() -> None:
 def test_an_index_out_of_range_is_named(index: int, dtype: DType) -> None:
     if index > dtype.max_value:
         return
-    module = program([tensor(["N"], f32), tensor(["I"], dtype)], lambda a: [graph.GatherOp(a[0], a[1], 0)])
+    module = program([tensor(["N"], f32), tensor(["I"], dtype)], lambda a: [graph.GatherOp(a[0], [a[1]], [0])])
     with pytest.raises(ShapeError, match=rf"index {index} is out of range for axis 0 of size 3"):
         run_function(module, "f", [np.zeros(3, np.float32), np.array([0, index, 1], dtype.storage)])
 
@@ -302,7 +302,7 @@ def test_a_call_passes_arguments_and_results_in_order() -> None:
 def test_an_error_names_the_source_location() -> None:
     module = text.read(
         "graph.func @f(%x: !graph.tensor<[N], f32>, %i: !graph.tensor<[], i32>) -> (!graph.tensor<[], f32>) {\n"
-        "  %y = graph.gather %x[%i], 0 : !graph.tensor<[N], f32>, !graph.tensor<[], i32> -> !graph.tensor<[], f32>\n"
+        "  %y = graph.gather %x[%i], [0] : !graph.tensor<[N], f32>, !graph.tensor<[], i32> -> !graph.tensor<[], f32>\n"
         "  graph.return %y : !graph.tensor<[], f32>\n}",
         "program.mlir",
     )

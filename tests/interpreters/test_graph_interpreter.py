@@ -344,7 +344,7 @@ def _gather(draw: Draw) -> Case:
     indices = generator.integers(0, max(1, shape[axis]), where).astype(counting.storage)
     x = arrays(draw, shape, dtype)
     module = program(
-        [typed(draw, shape, dtype), typed(draw, where, counting, "I")], lambda a: [graph.GatherOp(a[0], a[1], axis)]
+        [typed(draw, shape, dtype), typed(draw, where, counting, "I")], lambda a: [graph.GatherOp(a[0], [a[1]], [axis])]
     )
 
     def element(index: Index) -> Any:

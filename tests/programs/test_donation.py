@@ -15,6 +15,7 @@ from tessera import tile as tile_language
 from tessera.errors import EffectError
 from tessera.ir import text
 from tessera.ir.tile import dialect as tile
+from tessera.programs.buffer_assignment import Move
 from tessera.runtime.cuda.streams import SEVERAL
 from tessera.runtime.device.ownership import taken
 from tessera.transforms.facts.in_place import overwritable
@@ -223,3 +224,59 @@ def test_what_a_result_may_overwrite(body: str, expected: tuple[int, ...]) -> No
     (function,) = text.read(f"{head} {{{body}  tile.return\n}}").body.block.ops
     assert isinstance(function, tile.FuncOp)
     assert overwritable(function) == expected
+
+
+KEYS: dict[str, Any] = {
+    "behind two axes": lambda p: (slice(None), slice(None), p),
+    "one row": lambda p: p,
+    "rows from a start": lambda p: (slice(None), slice(p, p + 2)),
+    "known rows": lambda _: (slice(1, 3), 2),
+    "two numbers": lambda p: (p, slice(None), p),
+    "every second": lambda _: slice(None, None, 2),
+    "an array": lambda p: (slice(None), [0, 2], p),
+}
+
+
+@pytest.mark.parametrize("name", KEYS)
+def test_updates_write_what_changes(name: str) -> None:
+    key = KEYS[name]
+    stored = jit(lambda x, p: x.at[key(p)].set(2.0), donate_argnums=0)
+    added = jit(lambda x, p: x.at[key(p)].add(2.0), donate_argnums=0)
+    for function, wanted in ((stored, 2.0), (added, 3.0)):
+        x = ts.ones((4, 3, 5, 2))
+        address = x.pointer
+        found = function(x, 1)
+        expected = np.ones((4, 3, 5, 2), np.float32)
+        expected[key(1)] = wanted
+        assert np.array_equal(found.numpy(), expected)
+        assert found.pointer == address
+
+
+def test_updates_leave_what_others_need() -> None:
+    x = ts.ones((3, 4))
+    assert jit(lambda x, p: x.at[p].set(0.0))(x, 1)[1].tolist() == [0.0] * 4
+    assert set(x.numpy().flat) == {1.0}
+    old, new = jit(lambda x, p: (x * 2.0, x.at[p].set(0.0)), donate_argnums=0)(ts.ones((3, 4)), 1)
+    assert (old[1].tolist(), new[1].tolist()) == ([2.0] * 4, [0.0] * 4)
+    doubled = jit(lambda x, p: ((y := x * 2.0).at[p].set(0.0), y))
+    new, old = doubled(ts.ones((3, 4)), 1)
+    assert (old[1].tolist(), new[1].tolist()) == ([2.0] * 4, [0.0] * 4)
+    reversed_ = jit(lambda x, i: x.at[i].set(x[::-1][:2]), donate_argnums=0)
+    assert reversed_(ts.asarray([1, 2, 3, 4]), ts.asarray([3, 0])).tolist() == [3, 2, 3, 4]
+    assert jit(lambda x: x.at[x[0]].set(x[1]), donate_argnums=0)(ts.asarray([1, 7, 2])).tolist() == [1, 7, 2]
+
+
+def test_updates_one_after_the_other_need_one_copy() -> None:
+    both = jit(lambda x, p: x.at[p].set(0.0).at[:, p].add(5.0))
+    assert both(ts.ones((2, 3)), 1).tolist() == [[1.0, 6.0, 1.0], [0.0, 5.0, 0.0]]
+    (variant,) = both.explain().variants
+    bound = variant.program.bind([ts.ones((2, 3)), ts.asarray(1)])
+    assert sum(isinstance(act, Move) for act in bound.buffers.acts) == 1
+
+
+def test_loops_carry_what_they_update() -> None:
+    @jit
+    def filled(x: Any) -> Any:
+        return ts.scan(lambda c, i: (c.at[i].set(ts.sum(c)), i), x, ts.arange(3))[0]
+
+    assert filled(ts.ones((4,))).tolist() == [4.0, 7.0, 13.0, 1.0]

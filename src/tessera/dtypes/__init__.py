@@ -2,7 +2,7 @@
 
 from tessera.dtypes.casting import cast
 from tessera.dtypes.philox import Stream, normal, philox4x32, random_bits, uniform, uniform_in
-from tessera.dtypes.promotion import accumulator, as_dtype, can_cast, compute_type, promote
+from tessera.dtypes.promotion import accumulator, as_dtype, can_cast, compute_type, promote, promote_exactly
 from tessera.dtypes.quantize import dequantize, quantize
 from tessera.dtypes.types import (
     ALL,
@@ -81,6 +81,7 @@ __all__ = [
     "normal",
     "philox4x32",
     "promote",
+    "promote_exactly",
     "quantize",
     "random_bits",
     "saturate",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import Any
 
@@ -13,6 +14,7 @@ from tessera.dtypes.types import (
     BY_NAME,
     FLOATS,
     INTEGERS,
+    OF_PYTHON,
     DType,
     Kind,
     Specials,
@@ -32,7 +34,6 @@ from tessera.errors import DtypeError
 # tf32 shares its storage with f32: it is how a product is computed, and is only ever asked for by name.
 _BY_STORAGE: dict[np.dtype[Any], DType] = {dtype.storage: dtype for dtype in ALL if dtype is not tf32}
 _BY_STORAGE_NAME = {storage.name: dtype for storage, dtype in _BY_STORAGE.items()}
-_BY_PYTHON_TYPE: dict[type, DType] = {bool: bool_, int: i64, float: f32}
 
 
 def as_dtype(x: DType | str | np.dtype[Any] | type) -> DType:
@@ -48,11 +49,12 @@ def as_dtype(x: DType | str | np.dtype[Any] | type) -> DType:
     elif isinstance(x, np.dtype):
         found = _BY_STORAGE.get(x)
     elif isinstance(x, type):
-        found = _BY_PYTHON_TYPE.get(x) or _from_scalar_type(x)
+        found = OF_PYTHON.get(x) or _from_scalar_type(x)
     if found is None:
         raise DtypeError(
             f"{x!r} is not an element type",
-            hint=f"give one of {', '.join(BY_NAME)}; a NumPy name ({', '.join(_BY_STORAGE_NAME)}), dtype or "
+            hint=("a shape is one argument, ts.zeros((2, 3)); for a dtype " if isinstance(x, int) else "")
+            + f"give one of {', '.join(BY_NAME)}; a NumPy name ({', '.join(_BY_STORAGE_NAME)}), dtype or "
             "scalar type; or bool, int (i64), float (f32)",
         )
     return found
@@ -89,18 +91,58 @@ def can_cast(source: DType, target: DType) -> bool:
 
 
 def promote(*dtypes: DType) -> DType:
-    """The type in which values of all these types meet without a cast; only exact meetings are implicit."""
+    """The type in which arrays of all these types meet without a cast.
+
+    It holds every value of each, but for integers beside f32 and f64, which are rounded into these.
+    """
+    return _met(dtypes, _JOINS)
+
+
+def promote_exactly(*dtypes: DType) -> DType:
+    """The same within one kind of types, where it changes no value: the rule between tiles of a kernel."""
+    return _met(dtypes, _EXACT_JOINS)
+
+
+def beside_number(dtype: DType, number: type) -> DType:
+    """The type of an array of `dtype` and of a Python number of this class that it meets.
+
+    Numbers are weak: they take the array's type. One of a kind that the array does not have takes it to its default
+    type: a float takes integers and bools to f32, an int takes bools to i64.
+    """
+    own = OF_PYTHON[number]
+    return dtype if _RANK[own.kind] <= _RANK[dtype.kind] else promote(dtype, own)
+
+
+def as_float(dtype: DType) -> DType:
+    """The type in which functions of floats take arrays of `dtype`: integers and bools are taken in f32."""
+    return dtype if dtype.is_float else promote(dtype, f32)
+
+
+_RANK = {Kind.BOOL: 0, Kind.UINT: 1, Kind.INT: 1, Kind.FLOAT: 2}
+
+
+def is_higher(kind: Kind, than: Kind) -> bool:
+    """Whether values of a kind cannot be stored as another: floats as integers, numbers as bools."""
+    return _RANK[kind] > _RANK[than]
+
+
+_Joins = Mapping[tuple[DType, DType], DType]
+
+
+def _met(dtypes: Sequence[DType], joins: _Joins) -> DType:
     if not dtypes:
         raise DtypeError("promote needs at least one type, got none", hint="give the types of the operands")
-    return functools.reduce(_join, dtypes)
+    # Floats first: what integers meet is the type of all floats, whatever their order.
+    ordered = dtypes if len(dtypes) < 3 else sorted(dtypes, key=lambda dtype: -_RANK[dtype.kind])
+    return functools.reduce(lambda left, right: _join(left, right, joins), ordered)
 
 
-def _join(left: DType, right: DType) -> DType:
+def _join(left: DType, right: DType, joins: _Joins) -> DType:
     if left is right:
         return left
-    base = _JOINS.get((left.base, right.base))
+    base = joins.get((left.base, right.base))
     if base is None:
-        raise DtypeError(f"{left} and {right} do not promote implicitly: {_reason(left, right)}", hint=_HINT)
+        raise DtypeError(f"{left} and {right} do not promote implicitly: {_reason(left, right, joins)}", hint=_HINT)
     if left.policy.scale_axis is not None or right.policy.scale_axis is not None:
         raise DtypeError(
             f"{left} and {right} do not promote implicitly: integers with scales meet only their own type",
@@ -117,14 +159,22 @@ def _join(left: DType, right: DType) -> DType:
 _HINT = "cast one operand explicitly"
 
 
-def _reason(left: DType, right: DType) -> str:
+def _reason(left: DType, right: DType, joins: _Joins) -> str:
     if Kind.BOOL in (left.kind, right.kind):
         return "bool meets only bool"
-    if left.is_float != right.is_float:
+    if left.is_float != right.is_float and joins is _EXACT_JOINS:
         return "an integer and a float meet in no exact common type"
     narrow = min(left, right, key=lambda dtype: dtype.bits)
+    real = left.float_format or right.float_format
+    if (
+        left.is_float != right.is_float
+        and real is not None
+        and min(left.bits, right.bits) >= 8
+        and real.mantissa_bits > 3
+    ):
+        return f"integers meet f32 and f64, and narrower floats round whole numbers above {2 << real.mantissa_bits}"
     if narrow.bits <= (8 if narrow.is_float else 4):
-        return f"{narrow.name} is a storage type and meets only itself"
+        return f"{narrow.name} is a storage type and meets only itself and bool"
     return "no signed integer type holds both"
 
 
@@ -143,7 +193,21 @@ def _join_table() -> dict[tuple[DType, DType], DType]:
     return joins
 
 
-_JOINS = _join_table()
+def _with_more_joins(joins: _Joins) -> _Joins:
+    """Those of arrays: as torch and JAX have it, integers go with floats, and bools, which are 0 and 1, with all.
+
+    Of floats only f32 and f64: narrower ones round the numbers that integers are for, such as positions.
+    """
+    found = dict(joins)
+    for dtype in ALL:
+        found[dtype, bool_] = found[bool_, dtype] = dtype
+    for whole, real in product([dtype for dtype in INTEGERS if dtype.bits >= 8], (f32, f64)):
+        found[whole, real] = found[real, whole] = real
+    return found
+
+
+_EXACT_JOINS: _Joins = _join_table()
+_JOINS: _Joins = _with_more_joins(_EXACT_JOINS)
 
 
 def accumulator(dtype: DType) -> DType:

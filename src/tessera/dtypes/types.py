@@ -170,6 +170,36 @@ class DType:
         return self.kind in (Kind.INT, Kind.UINT)
 
     @property
+    def itemsize(self) -> int:
+        """The bytes that an element takes in an array; types narrower than a byte take a whole one."""
+        return self.storage.itemsize
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The dtype of NumPy whose elements mean the same: `np.dtype(f32)` and NumPy's `dtype=` find it here."""
+        policy = self.policy
+        if self.base is tf32 or policy.loss_scale is not None or policy.scale_axis is not None:
+            raise AttributeError(f"no dtype of NumPy means what {self} does", name="dtype", obj=self)
+        return self.storage
+
+    __numpy_dtype__ = dtype  # where NumPy 2.4 and later look
+
+    def __eq__(self, other: object) -> bool:
+        """Types are equal where they are the same; a name, or a type of NumPy, that means this type equals it, too."""
+        if self is other or isinstance(other, DType):
+            return self is other
+        if isinstance(other, str):
+            return other == str(self) or (self.policy == NO_POLICY and STANDARD_NAMES.get(other) is self)
+        if isinstance(other, type):
+            return OF_PYTHON.get(other) is self.base or (other is self.storage.type and hasattr(self, "dtype"))
+        if isinstance(other, np.dtype):
+            return hasattr(self, "dtype") and self.storage == other
+        return NotImplemented
+
+    # Names equal to a type have hashes of their own: as keys of dictionaries types are themselves alone.
+    __hash__ = object.__hash__
+
+    @property
     def min_value(self) -> float | int:
         """The smallest finite value."""
         if self.float_format is not None:
@@ -187,6 +217,9 @@ class DType:
         return self.name if self.policy == NO_POLICY else f"{self.name} @ {self.policy}"
 
     __str__ = __repr__
+
+    def __format__(self, form: str) -> str:
+        return format(str(self), form)
 
     def __reduce__(self) -> tuple[object, ...]:
         return _restore, (self.name, self.policy)
@@ -296,3 +329,5 @@ STANDARD_NAMES: dict[str, DType] = {
     dtype.storage.name: dtype for dtype in (bool_, i8, i16, i32, i64, u8, u16, u32, u64, f32, f64, f16, bf16)
 }
 """Types by the Array API's names for them, which are NumPy's."""
+OF_PYTHON: dict[type, DType] = {bool: bool_, int: i64, float: f32}
+"""The default types: those of Python's numbers where nothing else says one."""

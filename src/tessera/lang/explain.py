@@ -122,6 +122,8 @@ class Explanation:
                 guards.append(f"{guard}, asked{where}")
             lines += [f"    only while {guard}" for guard in guards]
             lines += [f"    changes inside of {name} are not seen: {what}" for name, what in variant.unwatched.items()]
+            if variant.unkept is not None and variant.fallback is None:
+                lines.append(f"    not kept on the disk: {variant.unkept}")
             if traced.effects:
                 lines.append(f"    effects: {', '.join(traced.effects)}")
             if variant.program.settings is None:

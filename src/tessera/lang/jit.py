@@ -167,6 +167,11 @@ class Jitted(Named, Generic[P, R]):
             "tiers": self.tiers,
         }
 
+    @property
+    def static_options(self) -> dict[str, Any]:
+        """Which of its arguments are static, as `jit` takes it."""
+        return {name: self._options[name] for name in ("static_argnums", "static_argnames")}
+
     def as_made(self) -> Made:
         return _made_again, (self.function, self._given())
 
@@ -309,22 +314,32 @@ class Jitted(Named, Generic[P, R]):
         return variant, sizes
 
     def _made(self, call: Call, family: Family, chosen: Settings | None) -> Variant:
-        store = self.variant_store(call, family.device, chosen)
+        store = self._store(call, family.device, chosen, self.name)
+        unkept = store if isinstance(store, str) else None
 
         def made(traced: TracedFunction) -> tuple[Program, str | None]:
+            nonlocal unkept
             program, fallback = self._program(traced, family, chosen)
-            if fallback is None and store is not None:
-                store.keep(traced, program)
+            if fallback is None and not isinstance(store, str):
+                unkept = store.keep(traced, program)
             return program, fallback
 
-        return self.new_variant(call, family, made, store)
+        variant = self.new_variant(call, family, made, None if isinstance(store, str) else store)
+        variant.unkept = unkept
+        if unkept is not None and chosen is not None and "cache" in knobs.logs.value:
+            logging.getLogger("tessera.cache").warning("%s is not kept on the disk: %s", self.name, unkept)
+        return variant
 
     def variant_store(
         self, call: Call, device: Device, chosen: Settings | None, name: str | None = None
     ) -> VariantStore | None:
         """Where variants for such calls are kept; None where they cannot be."""
+        found = self._store(call, device, chosen, name or self.name)
+        return None if isinstance(found, str) else found
+
+    def _store(self, call: Call, device: Device, chosen: Settings | None, name: str) -> VariantStore | str:
         fast = self.is_fast(chosen)
-        return VariantStore.of(name or self.name, self.identity, self.parameters, call, device, chosen, fast)
+        return VariantStore.of(name, self.identity, self.parameters, call, device, chosen, fast)
 
     def _program(self, traced: TracedFunction, family: Family, chosen: Settings | None) -> tuple[Program, str | None]:
         """A traced function compiled; in the interpreter, and why, where it has no machine code."""
@@ -351,14 +366,15 @@ class Jitted(Named, Generic[P, R]):
         if found is not None:
             traced, program = found
             traced.name = self.name
-            unchanged, unwatched = watch.settled()
+            unchanged, unwatched = watch.settled(lifted=traced.lifted)
+            traced.lifted = ()
             return self._added(family, Variant(traced, program, reason, unchanged, unwatched, found=True))
         traced = self.trace(call, family.seen, family.device)
         unchanged, unwatched = watch.settled(self._effects, traced.lifted, [one.is_same for one in traced.copied])
-        traced.lifted = ()
         if family.seen.narrowed is not None:
             reason = replace(reason, text=f"{reason.text}; with {family.seen.narrowed}")
         program, fallback = compile_(traced)
+        traced.lifted = ()
         if self.reasons and "recompiles" in knobs.logs.value:
             logging.getLogger("tessera.recompiles").warning("%s is compiled again: %s", self.name, reason)
         return self._added(family, Variant(traced, program, reason, unchanged, unwatched, fallback))

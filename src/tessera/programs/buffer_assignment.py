@@ -196,6 +196,11 @@ class _Writer:
         self.pieces: list[Piece] = []
         self.operands: dict[int, Operand] = {}
         self.acts: list[Act] = []
+        self.has_updates = any(kernel.updates is not None for kernel in program.kernels)
+        self.later: set[int] = set()
+        """The values that steps behind the one at work name, in its block."""
+        self.first_piece = 0
+        """The first piece of memory that the block at work has made."""
 
     def write(self, given: Sequence[Geometry | None]) -> BufferAssignment:
         arguments: list[BufferSlice | Given] = []
@@ -208,7 +213,7 @@ class _Writer:
                 operand = BufferSlice(self.piece(ARGUMENT, number), 0, described.dtype, *found)
             arguments.append(operand)
             self.operands[value] = operand
-        self.block(self.program.steps)
+        self.block(self.program.steps, self.program.results)
         results = [self.result(number, self.buffer(value)) for number, value in enumerate(self.program.results)]
         return BufferAssignment(self.pieces, tuple(self.acts), results, arguments)
 
@@ -247,21 +252,47 @@ class _Writer:
         self.acts.append(Move(target, buffer))
         return target
 
+    def taken_over(self, value: int, number: int, operands: Sequence[Operand]) -> BufferSlice:
+        """The buffer of an array that holds the elements of an operand before: its own, where that is not needed on."""
+        source = operands[number]
+        assert isinstance(source, BufferSlice)
+        piece = self.pieces[source.piece]
+        whole = piece.kind == TEMPORARY and source.is_plain and source.nbytes == piece.nbytes
+        others = [one for at, one in enumerate(operands) if at != number]
+        others += [self.operands[one] for one in self.later if one in self.operands]
+        if whole and source.piece >= self.first_piece and not any(_lies_in(one, source.piece) for one in others):
+            self.operands[value] = source
+            return source
+        target = self.fresh(value)
+        self.acts.append(Move(target, source))
+        return target
+
     def moved(self, buffer: BufferSlice) -> BufferSlice:
         """A plain copy."""
         target = self.plain(TEMPORARY, buffer.dtype, buffer.shape)
         self.acts.append(Move(target, buffer))
         return target
 
-    def block(self, steps: Sequence[host.Step]) -> None:
-        for step in steps:
+    def block(self, steps: Sequence[host.Step], results: Sequence[int]) -> None:
+        outer = self.later, self.first_piece
+        self.first_piece = len(self.pieces)
+        later = [set(results)]
+        for step in reversed(steps):
+            later.append(later[-1].union(host.values_of(step)) if self.has_updates else later[-1])
+        for number, step in enumerate(steps, 1):
+            self.later = later[-1 - number]
             self.step(step)
+        self.later, self.first_piece = outer
 
     def step(self, step: host.Step) -> None:
         match step:
             case host.Launch(kernel, inputs, outputs):
                 operands = [self.operands[value] for value in inputs]
-                operands += [self.fresh(value) for value in outputs]
+                if (updated := self.program.kernels[kernel].updates) is None:
+                    operands += [self.fresh(value) for value in outputs]
+                else:
+                    operands[updated] = self.taken_over(outputs[0], updated, operands)
+                    operands.append(operands[updated])
                 self.acts.append(KernelLaunch(kernel, tuple(operands), len(outputs)))
             case host.ConstantArray(value, data):
                 self.constant(value, data)
@@ -342,7 +373,7 @@ class _Writer:
         outer, self.acts = self.acts, []
         for value, operand in zip(block.arguments, given, strict=True):
             self.operands[value] = operand
-        self.block(block.steps)
+        self.block(block.steps, block.results)
         made, self.acts = self.acts, outer
         return made, [self.operands[value] for value in block.results]
 
@@ -431,6 +462,10 @@ class _Writer:
         piece.kind, piece.grain = VARIABLE, math.gcd(step, whole.offset)
         piece.behind.append(whole.piece)
         along.append(Along(number, whole, step))
+
+
+def _lies_in(operand: Operand, piece: int) -> bool:
+    return isinstance(operand, BufferSlice) and operand.piece == piece
 
 
 def _written(acts: Sequence[Act]) -> set[int]:

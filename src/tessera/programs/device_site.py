@@ -281,7 +281,7 @@ class DeviceSite:
         on_device = self.context.calls.on_device
 
         def move(stream: Stream, to: int, at: int) -> None:
-            if not nbytes:
+            if not nbytes or to == at:  # an argument that was given away is its result
                 return
             if source.is_plain:
                 with stream.context:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from tessera.programs import host
-from tessera.programs.buffer_assignment import BufferAssignment, BufferSlice, KernelLaunch
+from tessera.programs.buffer_assignment import BufferAssignment, BufferSlice, KernelLaunch, Move
 from tessera.programs.memory_plan import Lives, lives_of
 
 
@@ -52,6 +52,10 @@ def _is_free(result: BufferSlice, argument: BufferSlice, lives: Lives, kernels: 
     if last != first:
         return last < first
     act = lives.acts[first]
+    if isinstance(act, Move):
+        # What a kernel updates afterwards: copied onto itself.
+        same = act.target.piece == result.piece and act.source == argument
+        return same and act.target.is_plain and act.target.nbytes == argument.nbytes
     if not isinstance(act, KernelLaunch) or act.outputs != 1 or act.operands[-1] != result:
         return False
     same = (argument.shape, argument.dtype.storage.itemsize) == (result.shape, result.dtype.storage.itemsize)

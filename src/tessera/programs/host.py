@@ -168,7 +168,8 @@ class Slot:
 class Kernel:
     """A kernel of a program: its name, what identifies its tile function, and what its schedule says of threads.
 
-    `span` is the source that it was written for. Its result may have the memory of an input of which it is `in_place`.
+    `span` is the source that it was written for. Its result may have the memory of an input of which it is `in_place`,
+    and holds the elements of the input that it `updates` before.
     """
 
     name: str
@@ -177,6 +178,7 @@ class Kernel:
     stages: int | None = None
     span: SourceSpan | None = None
     in_place: tuple[int, ...] = ()
+    updates: int | None = None
 
 
 @dataclass(frozen=True)
@@ -220,6 +222,21 @@ def walk(steps: Sequence[Step]) -> Iterator[Step]:
         yield step
         for block in blocks_of(step):
             yield from walk(block.steps)
+
+
+def values_of(step: Step) -> Iterator[int]:
+    """The values that a step names, those of steps inside of it too."""
+    for one in walk([step]):
+        for field in fields(one):
+            found = getattr(one, field.name) if field.name in _VALUES else None
+            if found is not None and not isinstance(found, Block):  # a loop's test is a block
+                yield from (found,) if isinstance(found, int) else found
+        for block in blocks_of(one):
+            yield from block.results
+
+
+_VALUES = frozenset({"inputs", "outputs", "value", "source", "test", "values", "start", "sliced", "stacked"})
+"""Fields of steps that are values."""
 
 
 def blocks_of(step: Step) -> tuple[Block, ...]:

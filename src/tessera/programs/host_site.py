@@ -194,7 +194,8 @@ def _mover(target: BufferSlice, source: BufferSlice) -> Callable[..., None]:
     if target.is_plain and source.is_plain:
 
         def move(to: int, at: int) -> None:
-            ctypes.memmove(to, at, nbytes)
+            if to != at:  # an argument that was given away is its result
+                ctypes.memmove(to, at, nbytes)
 
         return move
 

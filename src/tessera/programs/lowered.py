@@ -22,6 +22,7 @@ from tessera.ir.graph.types import GraphTensorType
 from tessera.ir.schedule import dialect as schedule
 from tessera.ir.structural_hash import structural_hash
 from tessera.ir.tile import dialect as tile
+from tessera.ir.tile.updates import updated_input
 from tessera.programs import host
 from tessera.transforms.facts.in_place import overwritable
 
@@ -102,7 +103,7 @@ class _Reader:
         found = self.kernels.get((identity, config.warps, config.stages))
         if found is None:
             name, span, free = function.sym_name.data, span_of(function.location), overwritable(function)
-            made = host.Kernel(name, identity, config.warps, config.stages, span, free)
+            made = host.Kernel(name, identity, config.warps, config.stages, span, free, updated_input(function))
             found = len(self.kernels), made
             self.kernels[identity, config.warps, config.stages] = found
         return found[0]

@@ -137,10 +137,18 @@ def _planned(lives: list[_Life], written: Mapping[int, int], sizes: Mapping[int,
 
 def _worst(lives: Sequence[_Life]) -> tuple[int, int]:
     """The most bytes that are alive at once, and when."""
-    moments = {life.first for life in lives}
-    alive = [(sum(one.nbytes for one in lives if one.first <= moment <= one.last), -moment) for moment in moments]
-    most, moment = max(alive, default=(0, 0))
-    return most, -moment
+    most = moment = alive = 0
+    ending = sorted(lives, key=lambda one: one.last)
+    gone = 0
+    for life in sorted(lives, key=lambda one: one.first):
+        while ending[gone].last < life.first:
+            alive -= ending[gone].nbytes
+            gone += 1
+        alive += life.nbytes
+        # Those that begin at one moment are counted together: the sum of all of them is the largest.
+        if alive > most:
+            most, moment = alive, life.first
+    return most, moment
 
 
 def _lent(lives: list[_Life], written: Mapping[int, int], sizes: Mapping[int, int]) -> list[Slot]:

@@ -221,10 +221,16 @@ def concatenate(
     return (*first[:joined_axis], size(joined), *first[joined_axis + 1 :])
 
 
-def gather(shape: Sequence[Size], indices_shape: Sequence[Size], axis: int, *, where: str = "gather") -> Shape:
-    """Taking along `axis`: that axis is replaced by the axes of the indices."""
-    at = normalize_axis(axis, len(shape), where=where)
-    return (*shape[:at], *indices_shape, *shape[at + 1 :])
+def gather(
+    shape: Sequence[Size], indices_shape: Sequence[Size], axes: int | Sequence[int], *, where: str = "gather"
+) -> Shape:
+    """Taking along an axis, or several in order at once: the axes of the indices stand where the first of them was."""
+    along = [normalize_axis(axis, len(shape), where=where) for axis in ([axes] if isinstance(axes, int) else axes)]
+    if not along or along != sorted(set(along)):
+        message = f"axes to take along are some, in order, got {along}"
+        raise _refuse(where, message, [format_shape(shape)], "name each axis once, the first one first")
+    rest = [item for axis, item in enumerate(shape) if axis not in along]
+    return (*rest[: along[0]], *indices_shape, *rest[along[0] :])
 
 
 def pad(shape: Sequence[Size], low: Sequence[Size], high: Sequence[Size], *, where: str = "pad") -> Shape:

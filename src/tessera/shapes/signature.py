@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import ast
 import inspect
+import sys
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass
 from functools import lru_cache
 from types import CodeType, FunctionType
-from typing import Any, cast, get_args, get_origin
+from typing import Any, cast, get_args, get_origin, is_typeddict
 
 import numpy as np
 
@@ -54,7 +55,7 @@ class _Leaf:
 
 
 class Signature:
-    """The annotations of one function: a TensorType, or a tuple, list or dict of them, per parameter."""
+    """The annotations of one function: a TensorType per parameter, or a tuple, list, dict or class that has some."""
 
     def __init__(self, parameters: Mapping[str, object], result: object = None, code: CodeType | None = None) -> None:
         self.parameters = dict(parameters)
@@ -135,12 +136,46 @@ def _leaves(expected: object, value: object, where: str, label: str, span: Sourc
         for index, item in enumerate(items):
             inside = inner[0] if repeated else inner[index]
             yield from _leaves(inside, item, f"{where}, item {index}", f"{label}[{index}]", span)
+    else:
+        for name, inside, item in entries(expected, value):
+            yield from _leaves(inside, item, f"{where}, entry {name!r}", f"{label}[{name!r}]", span)
+
+
+def entries(expected: object, value: object) -> Iterator[tuple[str, object, object]]:
+    """The fields of a TypedDict, a NamedTuple or a dataclass that speak of shapes: names, annotations and values."""
+    for name, inside in (_fields(expected) if isinstance(expected, type) else {}).items():
+        if isinstance(value, Mapping):
+            held = cast("Mapping[object, object]", value)
+            if name in held:
+                yield name, inside, held[name]
+        elif hasattr(value, name):
+            yield name, inside, getattr(value, name)
+
+
+@lru_cache(maxsize=256)
+def _fields(kind: type) -> Mapping[str, object]:
+    if not (is_typeddict(kind) or is_dataclass(kind) or hasattr(kind, "_fields")):
+        return {}
+    found: dict[str, object] = {}
+    for one in reversed(kind.__mro__):
+        scope = vars(sys.modules[one.__module__]) if one.__module__ in sys.modules else {}
+        for name, written in inspect.get_annotations(one).items():
+            read: object = written
+            with suppress(Exception):  # of a name that is there for type checkers alone: it speaks of something else
+                while isinstance(read, str):
+                    read = eval(read, dict(scope))
+            # A class that holds itself, say in a tree, is not looked into again.
+            if read is not kind and _speaks_of_shapes(read):
+                found[name] = read
+    return found
 
 
 def _speaks_of_shapes(annotation: object) -> bool:
     if isinstance(annotation, TensorType) or (isinstance(annotation, type) and annotation in BARE):
         return True
-    return get_origin(annotation) in (tuple, list, dict) and any(map(_speaks_of_shapes, get_args(annotation)))
+    if get_origin(annotation) in (tuple, list, dict):
+        return any(map(_speaks_of_shapes, get_args(annotation)))
+    return isinstance(annotation, type) and bool(_fields(annotation))
 
 
 def _check(leaf: _Leaf, environment: ShapeEnvironment, seen: Sequence[_Leaf]) -> None:

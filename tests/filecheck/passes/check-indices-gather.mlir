@@ -1,7 +1,7 @@
 // RUN: tessera opt %s -p check-indices | filecheck %s
 // Indices go through a kernel that asserts that they lie along the axis; functions may raise an error then.
 graph.func @f(%x: !graph.tensor<[5, D], f32>, %i: !graph.tensor<[B, S], i32>) -> (!graph.tensor<[B, S, D], f32>) {
-  %y = graph.gather %x[%i], 0 : !graph.tensor<[5, D], f32>, !graph.tensor<[B, S], i32> -> !graph.tensor<[B, S, D], f32>
+  %y = graph.gather %x[%i], [0] : !graph.tensor<[5, D], f32>, !graph.tensor<[B, S], i32> -> !graph.tensor<[B, S, D], f32>
   graph.return %y : !graph.tensor<[B, S, D], f32>
 }
 
@@ -35,7 +35,7 @@ graph.func @f(%x: !graph.tensor<[5, D], f32>, %i: !graph.tensor<[B, S], i32>) ->
 // CHECK-NEXT:     %0 = graph.reshape %i : !graph.tensor<[B, S], i32> -> !graph.tensor<["B*S"], i32>
 // CHECK-NEXT:     %1 = graph.call_kernel @check_indices_0(%x, %0) : (!graph.tensor<[5, D], f32>, !graph.tensor<["B*S"], i32>) -> !graph.tensor<["B*S"], i32>
 // CHECK-NEXT:     %2 = graph.reshape %1 : !graph.tensor<["B*S"], i32> -> !graph.tensor<[B, S], i32>
-// CHECK-NEXT:     %y = graph.gather %x[%2], 0 : !graph.tensor<[5, D], f32>, !graph.tensor<[B, S], i32> -> !graph.tensor<[B, S, D], f32>
+// CHECK-NEXT:     %y = graph.gather %x[%2], [0] : !graph.tensor<[5, D], f32>, !graph.tensor<[B, S], i32> -> !graph.tensor<[B, S, D], f32>
 // CHECK-NEXT:     graph.return %y : !graph.tensor<[B, S, D], f32>
 // CHECK-NEXT:   }
 // CHECK-NEXT: }

@@ -4,7 +4,7 @@ graph.func @f(%x: !graph.tensor<[M, K], f32>, %i: !graph.tensor<[2], i32>) -> (!
   %e = graph.ew<exp> %x : !graph.tensor<[M, K], f32> -> !graph.tensor<[M, K], f32>
   %t = graph.transpose %e, [1, 0] : !graph.tensor<[M, K], f32> -> !graph.tensor<[K, M], f32>
   %p = graph.matmul %x, %t : !graph.tensor<[M, K], f32>, !graph.tensor<[K, M], f32> -> !graph.tensor<[M, M], f32>
-  %g = graph.gather %p[%i], 1 : !graph.tensor<[M, M], f32>, !graph.tensor<[2], i32> -> !graph.tensor<[M, 2], f32>
+  %g = graph.gather %p[%i], [1] : !graph.tensor<[M, M], f32>, !graph.tensor<[2], i32> -> !graph.tensor<[M, 2], f32>
   graph.return %g : !graph.tensor<[M, 2], f32>
 }
 
@@ -20,7 +20,7 @@ graph.func @f(%x: !graph.tensor<[M, K], f32>, %i: !graph.tensor<[2], i32>) -> (!
 // CHECK-NEXT:       schedule.yield %p_1 : !graph.tensor<[M, M], f32>
 // CHECK-NEXT:     }
 // CHECK-NEXT:     %g = schedule.region<pointwise> <block = [64, 2]> (%p_1 : !graph.tensor<[M, M], f32> = %p, %i_1 : !graph.tensor<[2], i32> = %i) -> (!graph.tensor<[M, 2], f32>) {
-// CHECK-NEXT:       %g_1 = graph.gather %p_1[%i_1], 1 : !graph.tensor<[M, M], f32>, !graph.tensor<[2], i32> -> !graph.tensor<[M, 2], f32>
+// CHECK-NEXT:       %g_1 = graph.gather %p_1[%i_1], [1] : !graph.tensor<[M, M], f32>, !graph.tensor<[2], i32> -> !graph.tensor<[M, 2], f32>
 // CHECK-NEXT:       schedule.yield %g_1 : !graph.tensor<[M, 2], f32>
 // CHECK-NEXT:     }
 // CHECK-NEXT:     graph.return %g : !graph.tensor<[M, 2], f32>

@@ -14,10 +14,10 @@ graph.func @transposed(%0: !graph.tensor<[N, M], f32>, %1: !graph.tensor<[M, N],
 graph.func @rope(%0: !graph.tensor<[B, S, 3, 8], f32>, %1: !graph.tensor<[S, 1, 8], f32>, %2: !graph.tensor<[S, 1, 8], f32>) -> (!graph.tensor<[B, S, 3, 8], f32>) {
   %3 = graph.iota 0 : !graph.tensor<[4], i64>
   %4 = graph.iota 0 : !graph.tensor<[4], i64>
-  %5 = graph.gather %0[%3], 3 : !graph.tensor<[B, S, 3, 8], f32>, !graph.tensor<[4], i64> -> !graph.tensor<[B, S, 3, 4], f32>
+  %5 = graph.gather %0[%3], [3] : !graph.tensor<[B, S, 3, 8], f32>, !graph.tensor<[4], i64> -> !graph.tensor<[B, S, 3, 4], f32>
   %6 = graph.constant !graph.tensor<[4], i64> = [4]
   %7 = graph.ew<add> %4, %6 : !graph.tensor<[4], i64>, !graph.tensor<[4], i64> -> !graph.tensor<[4], i64>
-  %8 = graph.gather %0[%7], 3 : !graph.tensor<[B, S, 3, 8], f32>, !graph.tensor<[4], i64> -> !graph.tensor<[B, S, 3, 4], f32>
+  %8 = graph.gather %0[%7], [3] : !graph.tensor<[B, S, 3, 8], f32>, !graph.tensor<[4], i64> -> !graph.tensor<[B, S, 3, 4], f32>
   %9 = graph.ew<neg> %8 : !graph.tensor<[B, S, 3, 4], f32> -> !graph.tensor<[B, S, 3, 4], f32>
   %10 = graph.concatenate %9, %5 axis 3 : !graph.tensor<[B, S, 3, 4], f32>, !graph.tensor<[B, S, 3, 4], f32> -> !graph.tensor<[B, S, 3, 8], f32>
   %11 = graph.broadcast %1 : !graph.tensor<[S, 1, 8], f32> -> !graph.tensor<[B, S, 3, 8], f32>
@@ -50,10 +50,10 @@ graph.func @rope(%0: !graph.tensor<[B, S, 3, 8], f32>, %1: !graph.tensor<[S, 1, 
 // CHECK-NEXT:     %3 = schedule.region<pointwise> <block = [1, 1, 3, 8]> (%4 : !graph.tensor<[B, S, 3, 8], f32> = %0, %5 : !graph.tensor<[S, 1, 8], f32> = %1, %6 : !graph.tensor<[S, 1, 8], f32> = %2) -> (!graph.tensor<[B, S, 3, 8], f32>) {
 // CHECK-NEXT:       %7 = graph.iota 0 : !graph.tensor<[4], i64>
 // CHECK-NEXT:       %8 = graph.iota 0 : !graph.tensor<[4], i64>
-// CHECK-NEXT:       %9 = graph.gather %4[%7], 3 : !graph.tensor<[B, S, 3, 8], f32>, !graph.tensor<[4], i64> -> !graph.tensor<[B, S, 3, 4], f32>
+// CHECK-NEXT:       %9 = graph.gather %4[%7], [3] : !graph.tensor<[B, S, 3, 8], f32>, !graph.tensor<[4], i64> -> !graph.tensor<[B, S, 3, 4], f32>
 // CHECK-NEXT:       %10 = graph.constant !graph.tensor<[4], i64> = [4]
 // CHECK-NEXT:       %11 = graph.ew<add> %8, %10 : !graph.tensor<[4], i64>, !graph.tensor<[4], i64> -> !graph.tensor<[4], i64>
-// CHECK-NEXT:       %12 = graph.gather %4[%11], 3 : !graph.tensor<[B, S, 3, 8], f32>, !graph.tensor<[4], i64> -> !graph.tensor<[B, S, 3, 4], f32>
+// CHECK-NEXT:       %12 = graph.gather %4[%11], [3] : !graph.tensor<[B, S, 3, 8], f32>, !graph.tensor<[4], i64> -> !graph.tensor<[B, S, 3, 4], f32>
 // CHECK-NEXT:       %13 = graph.ew<neg> %12 : !graph.tensor<[B, S, 3, 4], f32> -> !graph.tensor<[B, S, 3, 4], f32>
 // CHECK-NEXT:       %14 = graph.concatenate %13, %9 axis 3 : !graph.tensor<[B, S, 3, 4], f32>, !graph.tensor<[B, S, 3, 4], f32> -> !graph.tensor<[B, S, 3, 8], f32>
 // CHECK-NEXT:       %15 = graph.broadcast %5 : !graph.tensor<[S, 1, 8], f32> -> !graph.tensor<[B, S, 3, 8], f32>

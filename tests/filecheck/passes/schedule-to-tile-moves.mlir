@@ -7,7 +7,7 @@ graph.func @heads(%0: !graph.tensor<[B, 3, S, 8], f32>, %1: !graph.tensor<[B, S,
   graph.return %4 : !graph.tensor<[B, S, 24], f32>
 }
 graph.func @embedding(%0: !graph.tensor<[V, 40], f32>, %1: !graph.tensor<[M], i32>) -> (!graph.tensor<[M, 40], f32>) {
-  %2 = graph.gather %0[%1], 0 : !graph.tensor<[V, 40], f32>, !graph.tensor<[M], i32> -> !graph.tensor<[M, 40], f32>
+  %2 = graph.gather %0[%1], [0] : !graph.tensor<[V, 40], f32>, !graph.tensor<[M], i32> -> !graph.tensor<[M, 40], f32>
   graph.return %2 : !graph.tensor<[M, 40], f32>
 }
 

@@ -55,6 +55,8 @@ def test_another_captured_number_is_another_program(first: tuple[Path, dict[str,
     assert (other["found"], other["programs"]) == (0, 2)
     assert other["3"] != made["3"]
     assert (other["captured"], other["found captured"], other["text"]) == ([2.0] * 4, 0, True)
+    again = said(folder, "3.0", "more")
+    assert (again["captured"], again["found captured"]) == ([2.0] * 4, 1)
 
 
 def test_damaged_entries_are_a_line_in_the_log(first: tuple[Path, dict[str, Any]], tmp_path: Path) -> None:
@@ -78,7 +80,8 @@ def test_dumping_stages_compiles(tmp_path: Path) -> None:
     call = f.parameters.call(f.parameters.bind((x,), {}))
 
     def has_shelf() -> bool:
-        return VariantStore.of(f.name, f.identity, f.parameters, call, x.device, settings(), False) is not None
+        found = VariantStore.of(f.name, f.identity, f.parameters, call, x.device, settings(), False)
+        return isinstance(found, VariantStore)
 
     assert has_shelf()
     with knobs.dump_dir.using(tmp_path):

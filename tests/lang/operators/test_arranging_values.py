@@ -117,12 +117,16 @@ def test_making_tensors_inside_and_outside_of_traces() -> None:
 def keys(draw: st.DrawFn, shape: tuple[int, ...]) -> tuple[Any, ...]:
     parts: list[Any] = []
     arrays = draw(st.booleans())
-    for size in shape:
+    masked = draw(st.integers(0, 3)) if not arrays else len(shape)
+    for axis, size in enumerate(shape):
         kind = draw(st.integers(0, 4))
-        if kind == 0 and size:
+        if axis == masked:
+            parts.append(np.asarray(draw(st.lists(st.booleans(), min_size=size, max_size=size)), bool))
+        elif kind == 0 and size:
             parts.append(draw(st.integers(-size, size - 1)))
         elif kind == 1 and arrays and size:
-            parts.append(np.asarray(draw(st.lists(st.integers(-size, size - 1), min_size=2, max_size=2))))
+            indices = np.asarray(draw(st.lists(st.integers(-size, size - 1), min_size=2, max_size=2)))
+            parts.append(indices.reshape(draw(st.sampled_from(((2,), (2, 1), (1, 2))))))
         elif kind == 2:
             ends = st.none() | st.integers(-size - 1, size + 1)
             parts.append(slice(draw(ends), draw(ends), draw(st.sampled_from((None, 1, 2, -1, -2)))))
@@ -145,18 +149,52 @@ def test_indexing_is_numpy_s(shape: tuple[int, ...], seed: int, data: st.DataObj
     exactly(found, x[key])
 
 
-@settings(max_examples=8)
-@given(shape=shapes(least=1, most=3), seed=seeds, data=st.data())
+@settings(max_examples=25)
+@given(shape=shapes(least=1, most=4), seed=seeds, data=st.data())
+def test_indexing_in_traces_is_numpy_s(shape: tuple[int, ...], seed: int, data: st.DataObject) -> None:
+    x = drawn(shape, seed)
+    key = data.draw(keys(shape))
+    at = [number for number, part in enumerate(key) if isinstance(part, np.ndarray)]
+    if any(key[number].dtype == bool for number in at):
+        with pytest.raises(ts.ShapeError, match="depends on elements"):
+            traced(lambda xs: xs[0][with_arrays(key, at, xs[1])])((x, [key[number] for number in at]))
+        return
+    exactly(traced(lambda xs: xs[0][with_arrays(key, at, xs[1])])((x, [key[number] for number in at])), x[key])
+
+
+def with_arrays(key: tuple[Any, ...], at: list[int], arrays: list[Any]) -> tuple[Any, ...]:
+    """A key with traced arrays for those that it has."""
+    given = dict(zip(at, arrays, strict=True))
+    return tuple(given.get(number, part) for number, part in enumerate(key))
+
+
+@settings(max_examples=12)
+@given(shape=shapes(least=1, most=4), seed=seeds, data=st.data())
+def test_updates_in_traces_are_numpy_s(shape: tuple[int, ...], seed: int, data: st.DataObject) -> None:
+    x = drawn(shape, seed)
+    key = data.draw(keys(shape))
+    at = [number for number, part in enumerate(key) if isinstance(part, np.ndarray)]
+    is_masked = any(key[number].dtype == bool for number in at)
+    values = np.int32(5) if is_masked else drawn(x[key].shape, seed + 7)
+    for name, ufunc in (("set", None), ("add", np.add), ("max", np.maximum), ("multiply", np.multiply)):
+        expected = x.copy()
+        index: Any = key
+        if ufunc is None:
+            expected[index] = values
+        else:
+            ufunc.at(expected, index, values)
+
+        def updated(xs: Any, name: str = name) -> Any:
+            return getattr(xs[0].at[with_arrays(key, at, xs[1])], name)(xs[2])
+
+        exactly(traced(updated)((x, [key[number] for number in at], values)), expected)
+
+
+@settings(max_examples=25)
+@given(shape=shapes(least=1, most=4), seed=seeds, data=st.data())
 def test_updates_are_numpy_s(shape: tuple[int, ...], seed: int, data: st.DataObject) -> None:
     x = drawn(shape, seed)
     key = data.draw(keys(shape))
-    if any(isinstance(part, np.ndarray) for part in key):
-        axis = data.draw(st.integers(0, len(shape) - 1))
-        size = shape[axis]
-        if not size:
-            return
-        indices = np.asarray(data.draw(st.lists(st.integers(-size, size - 1), min_size=1, max_size=4)))
-        key = (*(slice(None),) * axis, indices)
     part = x[key]
     values = drawn(part.shape, seed + 7)
     t = tensor(x, ts.i32)
@@ -219,10 +257,46 @@ def test_indices_that_do_not_fit_are_refused() -> None:
         traced(lambda x: x[x])(x)
     with pytest.raises(ts.EffectError, match=r"assigned to in place"):
         traced(lambda x: x.__setitem__(0, 1))(x)
-    with pytest.raises(ts.ShapeError, match="along one axis"):
-        traced(lambda x: x.at[ts.asarray([0, 1]), ts.asarray([0, 1])].set(0.0))(x)
+    with pytest.raises(ts.ShapeError, match="must have a length that is known"):
+        traced(lambda x, i, n: x[i : i + n])(x, 0, 1)
+    with pytest.raises(ts.ShapeError, match="must have a length that is known"):
+        traced(lambda x, i: x[i:])(x, 0)
+    with pytest.raises(ts.DtypeError, match="the ends of a slice are whole numbers"):
+        traced(lambda x: x[x[0, 0] : x[0, 0] + 1])(x)
+    with pytest.raises(ts.ShapeError, match="a mask has the shape"):
+        traced(lambda x: x.at[x[:, :2] > 0].set(0.0))(x)
     with pytest.raises(ts.ShapeError, match="at a mask takes one value"):
         traced(lambda x: x.at[x > 0].set(x))(x)
+
+
+def test_slices_from_traced_starts() -> None:
+    """They are moved inside, and negative starts count from the end; numbers, tensors and computed starts alike."""
+    x = np.arange(24.0, dtype=np.float32).reshape(4, 6)
+
+    def part(x: Any, i: Any) -> Any:
+        return x[:, i : i + 2], x[i + 1 : i + 3, None, 0], x[1:][..., i - 1 : i + 1]
+
+    def written(x: Any, i: Any) -> Any:
+        return x.at[:, i : i + 2].set(0.0), x.at[i, 1:3].add(1.0), x.at[i : 2 + i, [0, 2]].max(7.0)
+
+    for i in (0, 1):
+        for start in (i, np.int64(i), ts.asarray(i, ts.i32)):
+            for found, wanted in zip(
+                ts.jit(part)(x, start), part(x, i) if i else (x[:, :2], x[1:3, None, 0], None), strict=True
+            ):
+                if wanted is not None:
+                    exactly(found, wanted)
+            first, second, third = x.copy(), x.copy(), x.copy()
+            first[:, i : i + 2] = 0
+            second[i, 1:3] += 1
+            third[i : i + 2, [0, 2]] = np.maximum(third[i : i + 2, [0, 2]], 7)
+            for found, wanted in zip(ts.jit(written)(x, start), (first, second, third), strict=True):
+                exactly(found, wanted)
+    one = ts.jit(lambda x, i: x[:, i : i + 2])
+    exactly(one(x, 9), x[:, 4:])
+    exactly(one(x, -3), x[:, 3:5])
+    exactly(ts.asarray(x)[:, ts.asarray(1) : ts.asarray(3)], x[:, 1:3])
+    exactly(ts.jit(lambda x, y, i: x[i : i + y.shape[0]])(x, x[:2], 1), x[1:3])
 
 
 def test_sizes_that_change_stay_symbols() -> None:

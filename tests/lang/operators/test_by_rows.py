@@ -158,3 +158,26 @@ def test_rows_that_no_instance_holds_are_merged() -> None:
     x = rows((1, 40000), ts.f32)
     found = ts.jit(ts.ops.argsort)(x).numpy()
     assert np.array_equal(found, ordered(x, largest=False))
+
+
+@pytest.mark.parametrize(
+    ("operator", "more"), [(ts.sort, ()), (ts.cumulative_sum, ()), (ts.topk, (4,))], ids=["sort", "sum", "topk"]
+)
+def test_derivatives_do_not_meet_kernels(operator: Any, more: tuple[int, ...]) -> None:
+    weights = np.random.default_rng(1).standard_normal((3, 300)).astype(np.float32)
+
+    def loss(x: Any) -> Any:
+        found = operator(x, *more, axis=1)
+        values = found[0] if isinstance(found, tuple) else found
+        return ts.sum(values * ts.asarray(weights)[:, : values.shape[1]])
+
+    x = rows((3, 300), ts.f32, odd=False) + np.linspace(0, 0.5, 300, dtype=np.float32)
+    with knobs.interpret.using(True):
+        found = np.asarray(ts.grad(loss)(ts.asarray(x)))
+    if operator is ts.cumulative_sum:
+        expected = np.cumsum(weights[:, ::-1], axis=1)[:, ::-1]
+    else:
+        order = ordered(x, largest=operator is ts.topk)[:, : more[0] if more else None]
+        expected = np.zeros_like(x)
+        np.put_along_axis(expected, order, weights[:, : order.shape[1]], axis=1)
+    assert np.allclose(found, expected, atol=1e-4)

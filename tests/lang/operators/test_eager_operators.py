@@ -93,7 +93,12 @@ def test_every_size_does_where_it_is_asked_for() -> None:
 
 @pytest.mark.parametrize(
     ("left", "function", "right"),
-    [(X, python.add, ts.zeros((3, 131))), (X, ts.Tensor.__and__, Y), (M, python.add, 1 << 40), (X, python.add, M)],
+    [
+        (X, python.add, ts.zeros((3, 131))),
+        (X, ts.Tensor.__and__, Y),
+        (M, python.add, 1 << 40),
+        (X.to(ts.bf16), python.add, M),
+    ],
     ids=["shapes", "bits of floats", "a number too large", "types"],
 )
 def test_what_does_not_fit_is_refused_as_ever(left: ts.Tensor, function: Callable[..., Any], right: Any) -> None:

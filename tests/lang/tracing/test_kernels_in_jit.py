@@ -79,3 +79,15 @@ def test_calls_that_mean_nothing_are_refused() -> None:
 
 def _softmax(x: Any) -> Any:
     return softmax(x)
+
+
+def test_kernels_are_refused_by_derivatives_and_run_one_by_one_in_batches() -> None:
+    x = np.random.default_rng(0).standard_normal((2, 4, 8)).astype(np.float32)
+
+    def loss(x: Any) -> Any:
+        return ts.sum(softmax(x) * x)
+
+    with pytest.raises(EffectError, match="kernels have no derivatives yet"):
+        ts.grad(loss)(ts.asarray(x[0]))
+    found = np.asarray(ts.vmap(softmax)(ts.asarray(x)))
+    assert np.allclose(found, np.stack([expected(one) for one in x]), rtol=1e-5)

@@ -1,5 +1,5 @@
 import tessera as ts
 
 with ts.track_shapes():
-    counts = ts.asarray([1, 2, 3])
-    mean = counts * 0.5
+    codes = ts.asarray([1, 2, 3], ts.i4)
+    values = codes * 0.5

@@ -153,10 +153,8 @@ def test_scalars_keep_the_sign_of_zero() -> None:
 @pytest.mark.parametrize(
     ("dtype", "scalar"),
     [
-        (ts.i32, 0.5),
-        (ts.i32, 1.0),
-        (ts.bool_, 1),
-        (ts.bool_, 0.5),
+        (ts.i4, 0.5),
+        (ts.u4, 1.0),
         (ts.u8, 256),
         (ts.u8, -1),
         (ts.i4, 8),
@@ -182,7 +180,9 @@ def test_dtypes_promote() -> None:
     assert (ts.ones(2, ts.i8) + ts.ones(2, ts.u8)).dtype is ts.i16
     assert (ts.ones(2, ts.bf16 @ ts.accum(ts.f32)) * 2).dtype is ts.bf16 @ ts.accum(ts.f32)
     assert (ts.ones(2, ts.bf16 @ ts.accum(ts.f32)) + ts.ones(2, ts.bf16)).dtype is ts.bf16 @ ts.accum(ts.f32)
-    for left, right in ((ts.bf16, ts.i32), (ts.bool_, ts.f32), (ts.i64, ts.u64), (ts.f8e4m3, ts.f8e5m2)):
+    assert (ts.ones(2, ts.bool_) * ts.ones(2, ts.bf16)).dtype is ts.bf16
+    assert (ts.ones(2, ts.i32) * ts.ones(2)).dtype is ts.f32
+    for left, right in ((ts.bf16, ts.i32), (ts.i4, ts.f32), (ts.i64, ts.u64), (ts.f8e4m3, ts.f8e5m2)):
         with pytest.raises(DtypeError, match="do not promote"):
             _ = ts.ones(2, left) + ts.ones(2, right)
 
@@ -198,9 +198,23 @@ def test_what_has_no_seed_is_not_rounded_at_random() -> None:
     assert x.tolist() == [1.0, 1.0]
 
 
-def test_integers_do_not_divide_into_floats() -> None:
-    with pytest.raises(DtypeError, match="div"):
-        _ = ts.asarray([1, 2]) / 2
+@pytest.mark.parametrize("dtype", [ts.f32, ts.i64, ts.i8, ts.bool_])
+def test_scalars_that_are_not_stored(dtype: ts.DType) -> None:
+    x = ts.zeros(3, dtype)
+    for wrong in {ts.f32: (), ts.i64: (0.5,), ts.i8: (0.5, 128, -129), ts.bool_: (1, 0.5)}[dtype]:
+        with pytest.raises(DtypeError):
+            x[0] = wrong
+    assert x.tolist() == [0, 0, 0]
+
+
+@given(hnp.arrays(np.int32, 4), hnp.arrays(np.int32, 4))
+def test_integers_divide_into_default_floats(left: Array, right: Array) -> None:
+    with np.errstate(all="ignore"):
+        expected = left.astype(np.float32) / right.astype(np.float32)
+    found = ts.asarray(left) / ts.asarray(right)
+    assert found.dtype is ts.f32
+    np.testing.assert_array_equal(found.numpy(), expected)
+    assert (ts.asarray([200], ts.u8) / 400).tolist() == [0.5]
 
 
 def test_numpy_operands_on_either_side() -> None:
@@ -210,8 +224,9 @@ def test_numpy_operands_on_either_side() -> None:
             found = evaluate(name, left, right)
             assert type(found) is ts.Tensor
             np.testing.assert_allclose(found.values(), evaluate(name, np.asarray(left), np.asarray(right)))
-    # NumPy's scalars have a type, and promote by it.
-    assert (tensor * np.float64(2)).dtype is ts.f64
+    # NumPy's scalars have a type, and promote by it, but for f64, which is a Python float.
+    assert (tensor * np.float64(2)).dtype is ts.f32
+    assert (tensor.to(ts.bf16) * np.float32(2)).dtype is ts.f32
     assert (np.float32(2) * tensor).dtype is ts.f32
 
 

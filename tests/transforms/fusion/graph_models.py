@@ -109,8 +109,8 @@ def rope(batch: Size, length: Size, heads: int, width: int, dtype: DType = f32) 
     build = Build([[batch, length, heads, width], [length, 1, width], [length, 1, width]], [dtype] * 3)
     x, cosine, sine = build.args
     indices = [build.add(graph.IotaOp(0, GraphTensorType.of([width // 2], i64))) for _ in range(2)]
-    first = build.add(graph.GatherOp(x, indices[0], 3))
-    second = build.add(graph.GatherOp(x, build.ew("add", indices[1], width // 2), 3))
+    first = build.add(graph.GatherOp(x, [indices[0]], [3]))
+    second = build.add(graph.GatherOp(x, [build.ew("add", indices[1], width // 2)], [3]))
     rotated = build.add(graph.ConcatenateOp([build.ew("neg", second), first], 3))
     return build.finish(build.ew("add", build.ew("mul", x, cosine), build.ew("mul", rotated, sine)))
 
@@ -130,7 +130,7 @@ def cross_entropy(rows: Size, columns: int, dtype: DType = f32) -> ModuleOp:
 
 def embedding(rows: Size, columns: int, count: Size, dtype: DType = f32) -> ModuleOp:
     build = Build([[count, columns], [rows]], [dtype, i32])
-    return build.finish(build.add(graph.GatherOp(build.args[0], build.args[1], 0)))
+    return build.finish(build.add(graph.GatherOp(build.args[0], [build.args[1]], [0])))
 
 
 def heads_merged(batch: Size, length: Size, heads: int, width: int, dtype: DType = f32) -> ModuleOp:

@@ -262,7 +262,7 @@ def _gather(program: MixedGraph, value: SSAValue) -> None:
         type_ = graph_type(indices)
         added = program.add(graph.ConstantOp.splat(program.source.choice(numbers), type_))
         indices = program.add(graph.EwOp("add", [indices, added]))
-    program.keep(program.add(graph.GatherOp(value, indices, axis)))
+    program.keep(program.add(graph.GatherOp(value, [indices], [axis])))
 
 
 def _dynamic_slice(program: MixedGraph, value: SSAValue) -> None:

@@ -155,7 +155,7 @@ def _gather(program: Program, value: SSAValue) -> None:
     zeros = program.add(graph.ConstantOp.splat(0, GraphTensorType.of([count], i32)))
     if shape[axis] in (6, 7):
         zeros = program.add(graph.IotaOp(0, GraphTensorType.of([count], i32)))
-    program.add(graph.GatherOp(value, zeros, axis))
+    program.add(graph.GatherOp(value, [zeros], [axis]))
 
 
 _STEPS = (_unary, _binary, _transpose, _broadcast, _reshape, _slice, _reduce, _concatenate, _gather)

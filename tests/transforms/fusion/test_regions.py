@@ -194,7 +194,7 @@ def test_what_is_looked_up_and_folded_has_its_place_by_what_is_folded() -> None:
 graph.func @f(%x: {whole}, %at: {places}) -> ({bits}) {{
   %y = schedule.region<rows> <block = [1, 6, 2]> (%a : {whole} = %x, %p : {places} = %at) -> ({bits}) {{
     %line = graph.reshape %a : {whole} -> !graph.tensor<[48], i32>
-    %found = graph.gather %line[%p], 0 : !graph.tensor<[48], i32>, {places} -> {looked}
+    %found = graph.gather %line[%p], [0] : !graph.tensor<[48], i32>, {places} -> {looked}
     %shaped = graph.reshape %found : {looked} -> {whole}
     %top = graph.reduce<max> %a, [1] keepdims : {whole} -> {top}
     %tops = graph.broadcast %top : {top} -> {whole}
@@ -261,7 +261,7 @@ def test_constants_of_any_type_are_made_in_kernels() -> None:
 
 def _scattered(kind: str, axis: int, build: Build) -> ScatterOp:
     operand, indices, updates = build.args
-    return ScatterOp(kind, operand, indices, updates, axis)
+    return ScatterOp(kind, operand, updates, [indices], [axis])
 
 
 def _steps() -> dict[str, ModuleOp]:
@@ -283,13 +283,31 @@ def _steps() -> dict[str, ModuleOp]:
 
     def into_zeros(build: Build) -> ScatterOp:
         zeros = build.add(graph.ConstantOp.splat(0.0, GraphTensorType.of(["V", 6], f32)))
-        return ScatterOp("add", zeros, build.args[1], build.args[2], 0)
+        return ScatterOp("add", zeros, build.args[2], [build.args[1]], [0])
 
     one("into zeros", [["V", 6], ["M"], ["M", 6]], [f32, i32, f32], into_zeros)
+    one("along rows", [["M", "N"], ["M", 3]], [f32, i64], _along_rows)
+    one(
+        "two numbers",
+        [["V", 6, "S"], [3], [3]],
+        [f32, i64, i64],
+        lambda b: graph.GatherOp(b.args[0], b.args[1:], [0, 2]),
+    )
+    one("factors at two", [["V", 6, "S"], [3, 6], [3], [3]], [f32, f32, i64, i64], _scattered_at_two)
     for start in (i32, u32):
         one(f"slice at {start}", [["M", "N"], [], []], [f32, start, start], _slice)
         one(f"update at {start}", [["B", "S", 6], ["B", 2, 6], [], [], []], [f32, f32, start, start, start], _update)
     return found
+
+
+def _along_rows(build: Build) -> graph.GatherOp:
+    rows = build.add(graph.IotaOp(0, GraphTensorType.of(["M", 3], i64)))
+    return graph.GatherOp(build.args[0], [rows, build.args[1]], [0, 1])
+
+
+def _scattered_at_two(build: Build) -> ScatterOp:
+    operand, updates, *indices = build.args
+    return ScatterOp("mul", operand, updates, indices, [0, 2])
 
 
 def _slice(build: Build) -> DynamicSliceOp:

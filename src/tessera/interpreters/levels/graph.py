@@ -11,8 +11,7 @@ from xdsl.dialects.builtin import IntegerAttr, ModuleOp, SymbolRefAttr
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from tessera.dtypes.casting import cast
-from tessera.dtypes.types import Kind
-from tessera.errors import CompileError, DtypeError, RangeError, ShapeError
+from tessera.errors import CompileError, DtypeError, ShapeError
 from tessera.interpreters.core import scalars
 from tessera.interpreters.core.engine import Frame, Values, Witness, meaning, meanings, symbol_in
 from tessera.interpreters.core.machine import Machine
@@ -25,6 +24,8 @@ from tessera.ir.graph import dialect as graph
 from tessera.ir.graph import effects as graph_effects
 from tessera.ir.graph.types import GraphTensorType, dense_values, graph_type
 from tessera.ir.schedule import dialect as schedule
+from tessera.ir.tile import dialect as tile
+from tessera.ir.tile.updates import updated_input
 from tessera.shapes.environment import Origin, ShapeEnvironment
 from tessera.shapes.expr import dim
 
@@ -100,6 +101,8 @@ def _run_kernel(
     frame: Frame, op: Operation, callee: SymbolRefAttr, operands: Values, results: Sequence[SSAValue]
 ) -> Values:
     outputs = [np.zeros(_shape(frame, result), graph_type(result).dtype.storage) for result in results]
+    if (updated := updated_input(symbol_in(_module(op), callee.string_value(), tile.FuncOp))) is not None:
+        outputs[0][...] = operands[updated]
     run_kernel(_module(op), callee.string_value(), [*operands, *outputs], machine=frame.machine, covered=True)
     return outputs
 
@@ -170,20 +173,6 @@ def _parts_of(matrix: Array, axis: int, count: int, step: IntegerAttr | None) ->
     padded[tuple(slice(0, extent) for extent in matrix.shape)] = matrix
     parts = padded.reshape(*matrix.shape[:axis], count, length, *matrix.shape[axis + 1 :])
     return np.moveaxis(parts, axis, 0)
-
-
-@meaning(graph.GatherOp)
-def _gather(frame: Frame, op: graph.GatherOp, operands: Values) -> Values:
-    source, indices = operands
-    axis = op.axis.value.data
-    wide = indices.astype(np.int64 if graph_type(op.indices).dtype.kind is Kind.INT else np.uint64)
-    if wide.size and not (wide.min() >= 0 and wide.max() < source.shape[axis]):
-        worst = wide.min() if wide.min() < 0 else wide.max()
-        raise RangeError(
-            f"gather: index {worst} is out of range for axis {axis} of size {source.shape[axis]}",
-            hint="indices count from 0; clamp or mask them first",
-        )
-    return [np.take(source, wide.astype(np.int64), axis=axis)]
 
 
 @meaning(graph_effects.RandomOp)

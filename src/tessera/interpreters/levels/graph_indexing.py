@@ -1,15 +1,19 @@
-"""The meaning of graph ops that scatter, slice at computed starts, or cumulate."""
+"""The meaning of graph ops that gather, scatter, slice at computed starts, or cumulate."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from xdsl.ir import SSAValue
 
+from tessera.dtypes.types import Kind
 from tessera.errors import RangeError, ShapeError
 from tessera.interpreters.core.engine import Frame, Values, meaning
 from tessera.interpreters.core.running import running
 from tessera.ir.common import elementwise
+from tessera.ir.graph import dialect as graph
 from tessera.ir.graph import indexing as graph_indexing
 from tessera.ir.graph.types import graph_type
 from tessera.shapes.expr import dim
@@ -51,17 +55,45 @@ def _cumulate(frame: Frame, op: graph_indexing.CumulateOp, operands: Values) -> 
 
 @meaning(graph_indexing.ScatterOp)
 def _scatter(frame: Frame, op: graph_indexing.ScatterOp, operands: Values) -> Values:
-    source, indices, updates = operands
-    axis, dtype = op.axis.value.data, graph_type(op.operand).dtype
-    found = np.moveaxis(source.copy(), axis, 0)
-    rows = np.moveaxis(updates.reshape((*source.shape[:axis], indices.size, *source.shape[axis + 1 :])), axis, 0)
-    for number, index in enumerate(indices.reshape(-1)):
-        if not 0 <= int(index) < source.shape[axis]:
+    source, updates, *given = operands
+    axes, kind, dtype = list(op.axes.iter_values()), op.kind.data, graph_type(op.operand).dtype
+    indices = inside("scatter", given, op.indices, source.shape, axes)
+    found = np.array(source)
+    # The axes of indices in front: a slice for each index, in order.
+    rank = indices[0].ndim
+    rows = np.moveaxis(updates, range(axes[0], axes[0] + rank), range(rank))
+    slices = np.moveaxis(found, axes, range(len(axes)))
+    for at in np.ndindex(indices[0].shape):
+        where = tuple([int(one[at]) for one in indices])
+        new = rows[at]
+        slices[where] = new if kind == "set" else elementwise.apply(kind, [slices[where], new], [dtype, dtype])
+    return [found]
+
+
+def inside(
+    what: str, given: Values, indices: Sequence[SSAValue], shape: Sequence[int], axes: Sequence[int]
+) -> list[Array]:
+    """Indices as i64; an error where one is outside of its axis."""
+    found: list[Array] = []
+    for values, value, axis in zip(given, indices, axes, strict=True):
+        wide = values.astype(np.int64 if graph_type(value).dtype.kind is Kind.INT else np.uint64)
+        if wide.size and not (wide.min() >= 0 and wide.max() < shape[axis]):
+            worst = wide.min() if wide.min() < 0 else wide.max()
             raise RangeError(
-                f"scatter: index {index} is out of range for axis {axis} of size {source.shape[axis]}",
+                f"{what}: index {worst} is out of range for axis {axis} of size {shape[axis]}",
                 hint="indices count from 0; clamp or mask them first",
             )
-        old, new = found[int(index)], rows[number]
-        kind = op.kind.data
-        found[int(index)] = new if kind == "set" else elementwise.apply(kind, [old, new], [dtype, dtype])
-    return [np.ascontiguousarray(np.moveaxis(found, 0, axis))]
+        found.append(wide.astype(np.int64))
+    return found
+
+
+@meaning(graph.GatherOp)
+def _gather(frame: Frame, op: graph.GatherOp, operands: Values) -> Values:
+    source, *given = operands
+    axes = list(op.axes.iter_values())
+    indices = inside("gather", given, op.indices, source.shape, axes)
+    if len(axes) == 1:
+        return [np.take(source, indices[0], axis=axes[0])]
+    found = np.asarray(np.moveaxis(source, axes, range(len(axes)))[tuple(indices)])
+    rank = indices[0].ndim
+    return [np.moveaxis(found, range(rank), range(axes[0], axes[0] + rank))]

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from tessera.dtypes.casting import cast
-from tessera.dtypes.promotion import compute_type
+from tessera.dtypes.promotion import as_float, compute_type
 from tessera.dtypes.types import NO_POLICY, DType, Kind, bool_, f32, f64, i4, i8, i32, i64, u4, u8
 from tessera.errors import DtypeError
 from tessera.ir.common import elementwise_derivatives as rules
@@ -54,6 +54,8 @@ class Elementwise:
     numpy: Meaning
     derivative: Derivative | None
     cost: Cost
+    kinds: Collection[Kind] = frozenset()
+    """The kinds of types that it takes, where it takes operands of one type."""
 
     @property
     def interval(self) -> Rule:
@@ -158,11 +160,11 @@ def _define(
     clamps: bool = True,
 ) -> Elementwise:
     typing = _uniform(name, arity, kinds, clamps=clamps)
-    return Elementwise(name, arity, typing, numpy, derivative, cost)
+    return Elementwise(name, arity, typing, numpy, derivative, cost, kinds)
 
 
 def _question(name: str, arity: int, kinds: Collection[Kind], numpy: Meaning) -> Elementwise:
-    return Elementwise(name, arity, _uniform(name, arity, kinds, bool_), numpy, None, Cost(simple=1))
+    return Elementwise(name, arity, _uniform(name, arity, kinds, bool_), numpy, None, Cost(simple=1), kinds)
 
 
 _ROWS = (
@@ -225,6 +227,28 @@ _ROWS = (
 )
 
 TABLE: Mapping[str, Elementwise] = MappingProxyType({row.name: row for row in _ROWS})
+
+_OF_BOOLS = {"add": "or", "mul": "and", "max": "or", "min": "and"}
+_ORDERS = frozenset({"lt", "le", "gt", "ge"})
+
+
+def takes_only_floats(name: str) -> bool:
+    """Whether a row is a function of floats, such as a root or a quotient."""
+    row = TABLE.get(name)
+    return row is not None and row.kinds == _FLOATS
+
+
+@functools.cache
+def row_for(name: str, dtype: DType) -> tuple[str, DType]:
+    """The row that an expression means for operands of `dtype`, and the type in which that row takes them.
+
+    Functions of floats take integers and bools in f32; sums, products and orders of bools are those of NumPy.
+    """
+    if dtype.kind is Kind.BOOL and name in _OF_BOOLS:
+        return _OF_BOOLS[name], dtype
+    if dtype.kind is Kind.BOOL and name in _ORDERS:
+        return name, u8
+    return name, as_float(dtype) if takes_only_floats(name) else dtype
 
 
 def _row(name: str) -> Elementwise:

@@ -388,30 +388,27 @@ class IotaOp(DeclaredOp):
 
 @irdl_op_definition
 class GatherOp(DeclaredOp):
-    """Slices of `operand` at `indices` along one axis; every index must be in range."""
+    """Slices of `operand` at indices along axes, one tensor of them for each axis; every index must be in range."""
 
     name = "graph.gather"
     operand: SSAValue = fields.operand_def(AnyTensor)
-    indices: SSAValue = fields.operand_def(AnyTensor)
-    axis: IntegerAttr = fields.prop_def(IntegerConstraint, converter=integer)
+    indices: Sequence[SSAValue] = fields.var_operand_def(AnyTensor)
+    axes: Integers = fields.prop_def(Integers, converter=integers)
     result: OpResult = fields.result_def(AnyTensor, converter=GIVEN)
     traits = traits_def(Pure())
     assembly_format = (
-        "$operand `[` $indices `]` `,` $axis attr-dict `:` type($operand) `,` type($indices) `->` type($result)"
+        "$operand `[` $indices `]` `,` $axes attr-dict `:` type($operand) `,` type($indices) `->` type($result)"
     )
 
-    def __init__(self, operand: SSAValue, indices: SSAValue, axis: int) -> None:
+    def __init__(self, operand: SSAValue, indices: Sequence[SSAValue], axes: Sequence[int]) -> None:
         source = graph_type(operand)
-        with telling(operand, indices):
-            axis = rules.normalize_axis(axis, len(source.shape))
-            target = rules.gather(source.shape, graph_type(indices).shape, axis)
-        super().__init__(operand, indices, axis, source.with_shape(target))
+        with telling(operand, *indices):
+            axes = [rules.normalize_axis(axis, len(source.shape)) for axis in axes]
+            target = rules.gather(source.shape, graph_type(indices[0]).shape, axes)
+        super().__init__(operand, indices, axes, source.with_shape(target))
 
     def verify_(self) -> None:
-        check_axis(self.axis.value.data, len(graph_type(self.operand).shape))
-        if not graph_type(self.indices).dtype.is_integer:
-            raise VerifyException(f"indices are integers, got {graph_type(self.indices).dtype}")
-        shape = rules.gather(graph_type(self.operand).shape, graph_type(self.indices).shape, self.axis.value.data)
+        shape = graph_indexing.gathered_shape(self.operand, self.indices, self.axes)
         _expect_shape(self.result, shape, "gathering")
         _expect_dtype(self.result, graph_type(self.operand).dtype, "gathering")
 

@@ -13,15 +13,15 @@ from xdsl.utils.exceptions import VerifyException
 from tessera.errors import DtypeError
 from tessera.ir.common import declared_ops as fields
 from tessera.ir.common import reductions
-from tessera.ir.common.attributes import IntegerConstraint, Name, integer, verifying
+from tessera.ir.common.attributes import IntegerConstraint, Integers, Name, integer, integers, verifying
 from tessera.ir.common.declared_ops import GIVEN, DeclaredOp, flag
 from tessera.ir.graph.effects import AnyTensor
 from tessera.ir.graph.types import GraphTensorType, graph_type, telling
 from tessera.ir.tile.types import check_axis
 from tessera.shapes import rules
-from tessera.shapes.expr import DimLike, Size, dim, format_shape, shape_of
+from tessera.shapes.expr import DimLike, Shape, Size, dim, format_shape, shape_of
 
-SCATTERS = ("set", "add", "max", "min")
+SCATTERS = ("set", "add", "mul", "max", "min")
 """How an update is combined with the old element: it replaces it, or is added, multiplied and so on."""
 CUMULATES = ("sum", "prod", "max", "min")
 
@@ -133,38 +133,53 @@ def check_cumulation(kind: str, type_: GraphTensorType) -> None:
     reductions.check(kind, type_.dtype)
 
 
+def gathered_shape(operand: SSAValue, indices: Sequence[SSAValue], axes: Integers) -> Shape:
+    """The shape of slices at indices along axes, which are checked: whole numbers of one shape, for axes in order."""
+    shape, along = graph_type(operand).shape, list(axes.iter_values())
+    for axis in along:
+        check_axis(axis, len(shape))
+    if len(along) != len(indices) or not along or along != sorted(set(along)):
+        raise VerifyException(f"each axis, in order, has indices: {len(indices)} of them for axes {along}")
+    for value in indices:
+        type_ = graph_type(value)
+        if not type_.dtype.is_integer:
+            raise VerifyException(f"indices are integers, got {type_.dtype}")
+        if type_.shape != graph_type(indices[0]).shape:
+            raise VerifyException(f"indices have one shape, got {graph_type(indices[0])} and {type_}")
+    return rules.gather(shape, graph_type(indices[0]).shape, along)
+
+
 @irdl_op_definition
 class ScatterOp(DeclaredOp):
-    """A tensor with updates at indices along an axis, one after the other; every index must be in range."""
+    """A tensor with updates at indices along axes, one after the other; every index must be in range."""
 
     name = "graph.scatter"
     kind: Name = fields.prop_def(Name, converter=Name)
     operand: SSAValue = fields.operand_def(AnyTensor)
-    indices: SSAValue = fields.operand_def(AnyTensor)
     updates: SSAValue = fields.operand_def(AnyTensor)
-    axis: IntegerAttr = fields.prop_def(IntegerConstraint, converter=integer)
+    indices: Sequence[SSAValue] = fields.var_operand_def(AnyTensor)
+    axes: Integers = fields.prop_def(Integers, converter=integers)
     result: OpResult = fields.result_def(AnyTensor)
     traits = traits_def(Pure())
     assembly_format = (
-        "`` $kind $updates `into` $operand `[` $indices `]` `,` $axis attr-dict "
+        "`` $kind $updates `into` $operand `[` $indices `]` `,` $axes attr-dict "
         "`:` type($updates) `into` type($operand) `,` type($indices) `->` type($result)"
     )
 
-    def __init__(self, kind: str, operand: SSAValue, indices: SSAValue, updates: SSAValue, axis: int) -> None:
-        axis = rules.normalize_axis(axis, len(graph_type(operand).shape))
-        super().__init__(kind, operand, indices, updates, axis)
+    def __init__(
+        self, kind: str, operand: SSAValue, updates: SSAValue, indices: Sequence[SSAValue], axes: Sequence[int]
+    ) -> None:
+        axes = [rules.normalize_axis(axis, len(graph_type(operand).shape)) for axis in axes]
+        super().__init__(kind, operand, updates, indices, axes)
 
     def result_type(self) -> Attribute:
         return self.operand.type
 
     def verify_(self) -> None:
-        source, indices, updates = (graph_type(value) for value in (self.operand, self.indices, self.updates))
-        check_axis(self.axis.value.data, len(source.shape))
+        source, updates = graph_type(self.operand), graph_type(self.updates)
         if self.kind.data not in SCATTERS:
             raise VerifyException(f"unknown way to scatter {self.kind.data}: ways are {', '.join(SCATTERS)}")
-        if not indices.dtype.is_integer:
-            raise VerifyException(f"indices are integers, got {indices.dtype}")
-        expected = rules.gather(source.shape, indices.shape, self.axis.value.data)
+        expected = gathered_shape(self.operand, self.indices, self.axes)
         if tuple(expected) != updates.shape or updates.dtype is not source.dtype:
             raise VerifyException(f"updates are {source.with_shape(expected)}, not {updates}")
         if self.result.type != source:

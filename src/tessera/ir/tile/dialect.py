@@ -57,6 +57,7 @@ from tessera.ir.tile.types import (
     tile_type,
     view_type,
 )
+from tessera.ir.tile.updates import fresh_outputs, verify_updated
 from tessera.ir.tile.values import (
     AnyOp,
     BroadcastOp,
@@ -78,7 +79,6 @@ from tessera.shapes.expr import Size
 
 VERSION = 2
 index = IndexType()
-
 
 OPEN = "tile.open"
 """Marks an access that may lie outside of its view on purpose: what is there is not used, or left out."""
@@ -194,7 +194,7 @@ class FuncOp(Function):
     @property
     def blank(self) -> frozenset[int]:
         """The indices of all arguments that hold nothing before the function writes them."""
-        return frozenset((*self.filled, *range(self.input_count, len(self.function_type.inputs))))
+        return frozenset((*self.filled, *fresh_outputs(self, self.input_count, len(self.function_type.inputs))))
 
     def verify_(self) -> None:
         self.verify_header()
@@ -202,6 +202,7 @@ class FuncOp(Function):
         if not 0 <= count <= len(types):
             raise VerifyException(f"outputs {count}: the function has {len(types)} arguments")
         self._verify_fills()
+        verify_updated(self, types, self.shapes.data, self.input_count)
         for position, type_ in enumerate(types):
             if position >= self.input_count and not isinstance(type_, ViewType):
                 raise VerifyException(f"output argument {position} must be a view, got {type_}")

@@ -10,7 +10,7 @@ from tessera.dtypes.types import DType
 from tessera.lang.calls.parameters import Call, Parameters
 from tessera.shapes.annotations import TensorType
 from tessera.shapes.environment import ShapeEnvironment
-from tessera.shapes.signature import BARE
+from tessera.shapes.signature import BARE, entries
 
 
 def leaves_of(call: Call, parameters: Parameters) -> tuple[list[TensorType | None], ShapeEnvironment]:
@@ -55,3 +55,6 @@ def pairs(expected: Any, value: Any) -> Iterator[tuple[TensorType, Any]]:
         repeated = origin is list or inner[-1:] == (Ellipsis,)
         for index, item in enumerate(items):
             yield from pairs(inner[0] if repeated else inner[index], item)
+    else:
+        for _, inside, item in entries(expected, value):
+            yield from pairs(inside, item)

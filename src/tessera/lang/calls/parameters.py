@@ -150,6 +150,8 @@ class Parameters:
             slots: list[Any] = []
             for leaf, item in zip(self._leaves(name, value, structure), items, strict=True):
                 label = leaf.name
+                if numbered and item.__class__ is np.float64:  # it is a Python float, and as weak as one
+                    item = float(item)  # noqa: PLW2901
                 is_type = convert is not None and item.__class__ is TensorType
                 if item.__class__ is Tensor or is_type or is_array(item):
                     slots.append(len(values))

@@ -242,6 +242,8 @@ class Variant:
     """Why the interpreter runs it, where that was not asked for."""
     found: bool = False
     """Whether another process made it."""
+    unkept: str | None = None
+    """Why other processes will not find it."""
 
     @cached_property
     def has_same_symbols(self) -> bool:

@@ -41,7 +41,8 @@ class TraceDependencies:
 
         `lifted` are the arrays that are arguments now, `effects` what earlier traces changed; it is added to.
         """
-        after = self._before if effects is None else Dependencies(self._roots, {id(one) for one in lifted})
+        ids = {id(one) for one in lifted}
+        after = self._before if effects is None and not ids else Dependencies(self._roots, ids)
         held = after.held() if effects is None else list(self._settled(after, effects))
         held += [Held("asked", "a copied array", _asking(check), (), (True,)) for check in more]
         return dependency_check.DependencyCheck(held, after.chains).check, after.unwatched

@@ -594,7 +594,7 @@ def flatten(x: Array, /) -> Tensor:
     """All elements along one axis."""
 
 def reshape(x: Array, /, shape: tuple[DimLike, ...], *, copy: builtins.bool | None = None) -> Tensor:
-    """The same elements in another shape, of which one size may be -1. Values have no memory to share here."""
+    """The same elements in another shape, of which one size may be -1: of a tensor a view where strides allow it."""
 
 def squeeze(x: Array, /, axis: int | tuple[int, ...]) -> Tensor:
     """Removes `axis`, which must have size 1."""
@@ -781,7 +781,7 @@ def max(x: Array, /, axis: Axis = None, *, keepdims: builtins.bool = False) -> T
     """The largest element over `axis`, or over all axes; NaN if there is one."""
 
 def mean(x: Array, /, axis: Axis = None, *, keepdims: builtins.bool = False) -> Tensor:
-    """The mean over `axis`, or over all axes."""
+    """The mean over `axis`, or over all axes; of integers and bools in f32, from their exact sum."""
 
 def min(x: Array, /, axis: Axis = None, *, keepdims: builtins.bool = False) -> Tensor:
     """The smallest element over `axis`, or over all axes; NaN if there is one."""

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from tessera.dtypes import promotion
-from tessera.dtypes.promotion import as_dtype, promote
-from tessera.dtypes.types import DType, Kind, f32, i64
+from tessera.dtypes.promotion import as_dtype, beside_number, promote
+from tessera.dtypes.types import DType, Kind, bool_
 from tessera.errors import DtypeError
 from tessera.lang.operator import operator
 from tessera.lang.tracing import primitives
@@ -16,6 +16,7 @@ from tessera.lang.tracing.values import Array, Traced
 from tessera.runtime.tensor.creation import DeviceLike
 from tessera.runtime.tensor.creation import asarray as host_array
 from tessera.runtime.tensor.interface import DTypeLike
+from tessera.runtime.tensor.operators import number_class
 from tessera.runtime.tensor.tensor import Tensor
 
 
@@ -57,13 +58,14 @@ def can_cast(from_: Any, to: DTypeLike, /) -> bool:
 
 def result_type(*arrays_and_dtypes: Any) -> DType:
     """The type in which arrays and types meet; Python's numbers take the type of what they stand beside."""
-    strong = [_type_of(x) for x in arrays_and_dtypes if type(x) not in (bool, int, float)]
-    if strong:
-        return promote(*strong)
+    numbers = [found for x in arrays_and_dtypes if (found := number_class(x)) is not None]
+    strong = [_type_of(x) for x in arrays_and_dtypes if number_class(x) is None]
     if not arrays_and_dtypes:
         raise DtypeError("result_type needs at least one array or type, got none", hint="give the operands")
-    kinds: set[Any] = {type(x) for x in arrays_and_dtypes}
-    return f32 if float in kinds else i64 if int in kinds else as_dtype(bool)
+    found = promote(*strong) if strong else bool_
+    for number in numbers:
+        found = beside_number(found, number)
+    return found
 
 
 @dataclass(frozen=True)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from tessera.dtypes.promotion import is_higher
 from tessera.dtypes.types import Kind, bool_
 from tessera.lang.operator import operator, operator_called
 from tessera.lang.operators.operands import refusal, tensors
 from tessera.lang.tracing import primitives
-from tessera.lang.tracing.arithmetic import elementwise, tensor
+from tessera.lang.tracing.arithmetic import elementwise, in_row, stored, tensor
 from tessera.lang.tracing.values import Array, Traced
 
 _OPERAND = "x: a tensor, an array of another library, or a traced value. The result has its shape."
@@ -18,7 +19,7 @@ _OPERANDS = "x1, x2: tensors, arrays of other libraries, numbers or traced value
 
 def _unary(name: str, row: str, said: str) -> Callable[[Array], Traced]:
     def function(x: Array, /) -> Traced:
-        return primitives.ew(row, tensor(x))
+        return in_row(row, tensor(x))
 
     return operator_called(name, f"{said}\n\n{_OPERAND}", function)
 
@@ -127,7 +128,7 @@ def positive(x: Array, /) -> Traced:
 def square(x: Array, /) -> Traced:
     """x² of each element."""
     made = tensor(x)
-    return primitives.ew("mul", made, made)
+    return in_row("mul", made, made)
 
 
 @operator
@@ -183,14 +184,18 @@ def logical_not(x: Array, /) -> Traced:
 
 @operator
 def clip(x: Array, /, min: Array | None = None, max: Array | None = None) -> Traced:  # noqa: A002  (standard's names)
-    """Limits each element to the range from `min` to `max`; NaN stays NaN. The result has the type of `x`."""
+    """Limits each element to the range from `min` to `max`; NaN stays NaN. The result has the type of `x`.
+
+    Only a float as a bound of integers makes them floats.
+    """
     made = tensor(x)
     for row, bound in (("max", min), ("min", max)):
         if bound is not None:
             limit = bound if isinstance(bound, bool | int | float) else primitives.lift(bound)
             if isinstance(limit, Traced) and limit.dtype is not made.dtype and not limit.weak:
                 tensors("clip", made, limit)  # refuses what does not meet
-                limit = primitives.cast(limit, made.dtype)
+                if not is_higher(limit.dtype.kind, made.dtype.kind):
+                    limit = primitives.cast(limit, made.dtype)
             made = elementwise(row, made, limit)
     return made
 
@@ -205,5 +210,4 @@ def where(condition: Array, x1: Array, x2: Array, /) -> Traced:
 def masked_fill(x: Array, mask: Array, value: Array) -> Traced:
     """`value` where the mask holds, `x` elsewhere."""
     made = tensor(x)
-    filled = elementwise("select", *_logical("masked_fill", mask), value, made)
-    return primitives.cast(filled, made.dtype)
+    return elementwise("select", *_logical("masked_fill", mask), stored("masked_fill", value, made.dtype), made)

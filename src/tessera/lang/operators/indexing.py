@@ -1,26 +1,37 @@
-"""x[...]: integers, slices, None and ... as views of the program, integer arrays as gathers."""
+"""x[...]: integers, slices, None and ... as views of the program, integer arrays and traced starts as look-ups."""
 
 from __future__ import annotations
 
 import operator as python
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, SupportsIndex, TypeAlias
 
 import numpy as np
 
 from tessera.dtypes.types import Kind, i64
-from tessera.errors import DtypeError, RangeError
+from tessera.errors import DtypeError, RangeError, ShapeError
 from tessera.lang.operator import operator
 from tessera.lang.operators.manipulation import data_dependent
-from tessera.lang.operators.operands import known
-from tessera.lang.operators.sets import masked
-from tessera.lang.operators.taking import from_front
+from tessera.lang.operators.sets import masked, nonzero
+from tessera.lang.operators.taking import counted_from_front, from_front
 from tessera.lang.tracing import primitives
-from tessera.lang.tracing.arithmetic import broadcast_all, elementwise, tensor
+from tessera.lang.tracing.arithmetic import broadcast_all, tensor
+from tessera.lang.tracing.known_distances import apart
 from tessera.lang.tracing.sizes import TracedSize, plain_size
-from tessera.lang.tracing.values import Array, Traced, current_or_none, shown
-from tessera.shapes.expr import Size, element_count
+from tessera.lang.tracing.values import Array, Traced, current_or_none, shown, stories
+from tessera.shapes.expr import Size, format_shape
+
+INDICES = "indices"
+"""The axes of index arrays, in the order of a result's axes."""
+
+
+@dataclass(frozen=True)
+class Moving:
+    """A slice from a traced start on, of known length."""
+
+    start: Traced
+    length: Size
 
 
 @dataclass(frozen=True)
@@ -31,20 +42,56 @@ class Spans:
     dropped: frozenset[int]
     """Axes with an integer, which the result lacks."""
     arrays: dict[int, Traced]
+    moving: dict[int, Moving]
     new: tuple[int, ...]
     """The axes that a new one is inserted before, once for each."""
+    together: bool
+    """Whether nothing stands between the arrays; the axes of their indices are in front otherwise."""
 
     def cut(self, x: Traced) -> Traced:
         """The box of the slices, with all axes."""
         ends: list[Any] = [[getattr(one, end) for one in self.slices] for end in ("start", "stop", "step")]
-        return primitives.slice_(x, *ends)
+        box = primitives.slice_(x, *ends)
+        if not self.moving:
+            return box
+        starts = [self.start(box, axis) if axis in self.moving else 0 for axis in range(x.ndim)]
+        sizes = [self.moving[axis].length if axis in self.moving else size for axis, size in enumerate(box.sizes)]
+        return primitives.dynamic_slice(box, [whole(one) for one in starts], sizes)
 
-    def laid(self, box: Traced) -> tuple[Size, ...]:
-        """The sizes of a box without the axes of integers, and with the new ones."""
-        sizes: list[Size] = [1] * self.new.count(0)
-        for axis, size in enumerate(box.sizes):
-            sizes += ([] if axis in self.dropped else [size]) + [1] * self.new.count(axis + 1)
+    def start(self, x: Traced, axis: int) -> Traced:
+        """Where a slice with a traced start begins: counted from the front, and still to be moved inside."""
+        return counted_from_front(self.moving[axis].start, x.sizes[axis])
+
+    def order(self, rank: int) -> list[int | str | None]:
+        """The axes of the result: the axis of the tensor that each is, INDICES once, and None for a new one."""
+        found: list[int | str | None] = []
+        for axis in range(rank + 1):
+            found += [None] * self.new.count(axis)
+            if axis in self.arrays:
+                found += [INDICES] if INDICES not in found else []
+            elif axis < rank and axis not in self.dropped:
+                found.append(axis)
+        if self.arrays and not self.together:
+            found.remove(INDICES)
+            found.insert(0, INDICES)
+        return found
+
+    def laid(self, box: Traced, indices: Sequence[Size] = ()) -> tuple[Size, ...]:
+        """The sizes of the result, for those of the box and of index arrays."""
+        sizes: list[Size] = []
+        for one in self.order(box.ndim):
+            sizes += indices if one == INDICES else [1 if one is None else box.sizes[int(one)]]
         return tuple(sizes)
+
+    def indices(self, x: Traced) -> list[Traced]:
+        """The index arrays in the order of their axes, from the front, in one shape."""
+        given = [from_front(x, axis, self.arrays[axis]) for axis in sorted(self.arrays)]
+        return broadcast_all([primitives.cast(one, i64) for one in given], "indexing") if given else []
+
+
+def whole(number: Any) -> Traced:
+    """A number as one of i64."""
+    return primitives.constant(number, (), i64) if isinstance(number, int) else primitives.cast(number, i64)
 
 
 @dataclass(frozen=True)
@@ -70,20 +117,32 @@ def taken_apart(key: Any) -> tuple[Key, list[Any]]:
     """A key as something static, and the arrays in it."""
     static: list[Any] = []
     arrays: list[Any] = []
+
+    def given(part: Any) -> Given:
+        arrays.append(part)
+        return Given(len(arrays) - 1)
+
     parts: tuple[Any, ...] = key if isinstance(key, tuple) else (key,)  # pyright: ignore[reportUnknownVariableType]
     for part in parts:
         if isinstance(part, slice):
-            static.append(_cut(part))
-        elif isinstance(part, list) or (hasattr(part, "shape") and not isinstance(part, np.generic)):
-            static.append(Given(len(arrays)))
-            arrays.append(_listed(part) if isinstance(part, list) else part)
+            ends = (part.start, part.stop, part.step)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+            static.append(Cut(*(given(end) if isinstance(end, Traced) else _end(end) for end in ends)))  # pyright: ignore[reportUnknownArgumentType]
+        elif isinstance(part, list):
+            listed = _listed(part)
+            if listed.dtype == bool:  # it is known, so that the indices of what it selects are
+                static += [given(one) for one in np.nonzero(listed)]
+            else:
+                static.append(given(listed))
+        elif hasattr(part, "shape") and not isinstance(part, np.generic):
+            static.append(given(part))
         else:
             static.append(part)
     return tuple(static), arrays
 
 
-def _cut(part: Any) -> Cut:
-    return Cut(part.start, part.stop, part.step)
+def _end(end: Any) -> Any:
+    """An end of a slice that is known: a tensor of one number is that number."""
+    return python.index(end) if hasattr(end, "shape") and not isinstance(end, TracedSize) else end
 
 
 def _listed(part: Any) -> Any:
@@ -92,7 +151,7 @@ def _listed(part: Any) -> Any:
 
 def spans_of(x: Traced, key: Key, given: Sequence[Any]) -> Spans:
     """The parts of a key by axis; an error where it does not fit the shape."""
-    parts = [_part(x, given[part.index] if isinstance(part, Given) else part) for part in key]
+    parts = [_part(x, given[part.index] if isinstance(part, Given) else part, given) for part in key]
     dots = [at for at, part in enumerate(parts) if part is Ellipsis]
     taken = sum(part is not None and part is not Ellipsis for part in parts)
     if len(dots) > 1 or taken > x.ndim:
@@ -103,12 +162,15 @@ def spans_of(x: Traced, key: Key, given: Sequence[Any]) -> Spans:
             story=x.history.lines(),
             hint="give at most one index per axis, and ... at most once",
         )
+    has_arrays = any(isinstance(part, Traced) for part in parts)
+    advanced = [at for at, part in enumerate(parts) if isinstance(part, Traced | int)]
+    together = not has_arrays or advanced == list(range(advanced[0], advanced[-1] + 1))
     rest = [slice(None)] * (x.ndim - taken)
     parts = [*parts[: dots[0]], *rest, *parts[dots[0] + 1 :]] if dots else [*parts, *rest]
-    has_arrays = any(isinstance(part, Traced) for part in parts)
     slices: list[slice] = []
     dropped: set[int] = set()
     arrays: dict[int, Traced] = {}
+    moving: dict[int, Moving] = {}
     new: list[int] = []
     for part in parts:
         axis = len(slices)
@@ -119,6 +181,9 @@ def spans_of(x: Traced, key: Key, given: Sequence[Any]) -> Spans:
         elif isinstance(part, Traced):
             arrays[axis] = part
             slices.append(slice(None))
+        elif isinstance(part, Moving):
+            moving[axis] = part
+            slices.append(slice(None))
         else:
             _check_inside(x, axis, part)
             if has_arrays:  # as in NumPy it is then one of the arrays
@@ -127,14 +192,17 @@ def spans_of(x: Traced, key: Key, given: Sequence[Any]) -> Spans:
             else:
                 dropped.add(axis)
                 slices.append(slice(part, part + 1 if part != -1 else None))
-    return Spans(tuple(slices), frozenset(dropped), arrays, tuple(new))
+    return Spans(tuple(slices), frozenset(dropped), arrays, moving, tuple(new), together)
 
 
-def _part(x: Traced, part: Any) -> Any:
+def _part(x: Traced, part: Any, given: Sequence[Any]) -> Any:
     if part is None or part is Ellipsis:
         return part
     if isinstance(part, Cut):
-        return slice(*(_bound(end) for end in (part.start, part.stop, part.step)))
+        ends = [given[end.index] if isinstance(end, Given) else end for end in (part.start, part.stop, part.step)]
+        if any(isinstance(end, Traced) for end in ends):
+            return _moving(x, *ends)
+        return slice(*map(_bound, ends))
     if isinstance(part, bool | np.bool_):
         raise data_dependent("a bool as an index", x)
     if isinstance(part, TracedSize):
@@ -164,6 +232,28 @@ def _bound(end: Any) -> Any:
     return end if end is None else plain_size(end) if isinstance(end, TracedSize) else python.index(end)
 
 
+def _moving(x: Traced, start: Any, stop: Any, step: Any) -> Moving:
+    """A slice whose ends are traced: how long it is must be known."""
+    ends = [tensor(end) for end in (start, stop) if end is not None]
+    for end in ends:
+        if end.ndim or not end.dtype.is_integer:
+            raise DtypeError(
+                f"the ends of a slice are whole numbers, got {format_shape(end.sizes)} of {end.dtype}",
+                shapes=shown(x, *ends),
+                story=end.history.lines(),
+                hint="give integers without axes",
+            )
+    length = apart(ends[0], ends[1]) if len(ends) == 2 and step in (None, 1) else None
+    if length is None:
+        raise ShapeError(
+            "a slice from a traced start on must have a length that is known, and step 1",
+            shapes=shown(x, *ends),
+            story=stories(ends),
+            hint="write x[i : i + n] with a number n, or index with i + ts.arange(n)",
+        )
+    return Moving(ends[0], length)
+
+
 def _check_inside(x: Traced, axis: int, index: int) -> None:
     size = x.sizes[axis]
     if isinstance(size, int) and not -size <= index < size:
@@ -178,8 +268,10 @@ def _check_inside(x: Traced, axis: int, index: int) -> None:
 def get_item(x: Array, key: Any) -> Traced:
     """x[key] for slices, integers, integer arrays, masks, None and `...`."""
     static, arrays = taken_apart(key)
-    if current_or_none() is None and len(arrays) == 1 and len(static) == 1 and is_mask(arrays[0]):
-        return masked(x, arrays[0])
+    if current_or_none() is None and any(map(is_mask, arrays)):
+        if len(arrays) == len(static) == 1:
+            return masked(x, arrays[0])
+        static, arrays = _without_masks(x, static, arrays)
     return _item(x, static, arrays)
 
 
@@ -188,62 +280,82 @@ def is_mask(x: Any) -> bool:
     return str(x.dtype).removeprefix("torch.") == "bool"
 
 
+def axes_of_parts(x: Any, static: Key, arrays: Sequence[Any]) -> list[int]:
+    """The first axis that each part of a key is about; a mask is about as many as it has."""
+    counts = [
+        arrays[part.index].ndim
+        if isinstance(part, Given) and is_mask(arrays[part.index])
+        else int(part is not None and part is not Ellipsis)
+        for part in static
+    ]
+    found: list[int] = []
+    axis = 0
+    for part, count in zip(static, counts, strict=True):
+        found.append(axis)
+        axis += x.ndim - sum(counts) if part is Ellipsis else count
+    return found
+
+
+def check_mask(x: Any, axis: int, mask: Any) -> None:
+    """Refuses a mask that has not the shape of the axes from one on."""
+    sizes = tuple(getattr(x, "sizes", x.shape))[axis : axis + mask.ndim]
+    if sizes != tuple(getattr(mask, "sizes", mask.shape)) or not mask.ndim:
+        raise ShapeError(
+            "the index does not fit: a mask has the shape of the axes that it selects from",
+            shapes=[f"{format_shape(tuple(one.shape))} of {one.dtype}" for one in (x, mask)],
+            hint="compare the tensor itself, or one of its shape",
+        )
+
+
+def _without_masks(x: Any, static: Key, arrays: Sequence[Any]) -> tuple[Key, list[Any]]:
+    """A key outside of a trace with the indices of what a mask selects instead of the mask."""
+    parts: list[Any] = []
+    found: list[Any] = list(arrays)
+    for part, axis in zip(static, axes_of_parts(x, static, arrays), strict=True):
+        if isinstance(part, Given) and is_mask(mask := arrays[part.index]):
+            check_mask(x, axis, mask)
+            chosen = nonzero(mask)
+            parts += [Given(len(found) + number) for number in range(len(chosen))]
+            found += chosen
+        else:
+            parts.append(part)
+    used = [part.index for part in _givens(parts)]
+    order = {index: number for number, index in enumerate(used)}
+    return tuple(_renumbered(part, order) for part in parts), [found[index] for index in used]
+
+
+def without_masks(x: Any, static: Key, arrays: Sequence[Any]) -> tuple[Key, list[Any]]:
+    """The same for keys that may have none."""
+    return _without_masks(x, static, arrays) if any(map(is_mask, arrays)) else (static, list(arrays))
+
+
+def _givens(parts: Sequence[Any]) -> list[Given]:
+    found: list[Given] = []
+    for part in parts:
+        ends = (part.start, part.stop, part.step) if isinstance(part, Cut) else (part,)
+        found += [end for end in ends if isinstance(end, Given)]
+    return found
+
+
+def _renumbered(part: Any, order: Mapping[int, int]) -> Any:
+    if isinstance(part, Cut):
+        return Cut(*(_renumbered(end, order) for end in (part.start, part.stop, part.step)))
+    return Given(order[part.index]) if isinstance(part, Given) else part
+
+
 @operator
 def _item(x: Array, key: Key, given: Sequence[Array]) -> Traced:
     made = tensor(x)
     spans = spans_of(made, key, given)
     cut = spans.cut(made)
-    if spans.arrays:
-        return _gathered(cut, spans)
-    return primitives.reshape(cut, spans.laid(cut))
-
-
-def _gathered(x: Traced, spans: Spans) -> Traced:
-    """Indices along one or more axes together; their axes stand where the first was, or in front if apart."""
-    axes = sorted(spans.arrays)
-    together = axes == list(range(axes[0], axes[-1] + 1)) and not any(axes[0] < at <= axes[-1] for at in spans.new)
-    found, positions = _one_index(x, [(axis, spans.arrays[axis]) for axis in axes])
-    # The indices' axes are in front now, then the other axes in order.
-    rank = positions.ndim
-    rest = [axis for axis in range(x.ndim) if axis not in axes]
-    front = sum(axis < axes[0] for axis in rest) if together else 0
-    order = [*range(rank, rank + front), *range(rank), *range(rank + front, found.ndim)]
-    found = primitives.transpose(found, order)
-    if not spans.new:
-        return found
-    # New axes keep their positions among the axes that are left.
-    kept: list[Size | None] = []
-    for axis in range(x.ndim + 1):
-        kept += [1] * spans.new.count(axis)
-        if axis < x.ndim:
-            kept.append(None if axis in axes else x.sizes[axis])
-    sizes: list[Size] = []
-    laid = not together
-    if laid:
-        sizes += positions.sizes
-    for size in kept:
-        if size is not None:
-            sizes.append(size)
-        elif not laid:
-            sizes += positions.sizes
-            laid = True
-    return primitives.reshape(found, sizes)
-
-
-def _one_index(x: Traced, indices: Sequence[tuple[int, Traced]]) -> tuple[Traced, Traced]:
-    """Slices at indices along several axes at once, the indices' axes in front; and the indices as one."""
-    axes = [axis for axis, _ in indices]
-    transposed = primitives.transpose(x, [*axes, *(axis for axis in range(x.ndim) if axis not in axes)])
-    given = [primitives.cast(from_front(x, axis, positions), i64) for axis, positions in indices]
-    if len(given) > 1:  # one that is outside may be the index of another element in the joint index
-        given = [
-            primitives.looked_at(one, x.sizes[axis], f"axis {axis}") for one, axis in zip(given, axes, strict=True)
-        ]
-    spread = broadcast_all(given, "indexing")
-    flat = spread[0]
-    for at, positions in enumerate(spread[1:], 1):
-        size = known(transposed, at, "an index along several axes")
-        flat = primitives.ew("add", elementwise("mul", flat, size), positions)
-    sizes = transposed.sizes
-    rows = primitives.reshape(transposed, (element_count(sizes[: len(axes)]), *sizes[len(axes) :]))
-    return primitives.gather(rows, flat, 0), flat
+    if not spans.arrays:
+        return primitives.reshape(cut, spans.laid(cut))
+    indices, axes = spans.indices(cut), sorted(spans.arrays)
+    found = primitives.gather_along(cut, indices, axes)
+    # The indices' axes stand where the first of those axes was.
+    rank, first = indices[0].ndim, axes[0]
+    kept = iter((*range(first), *range(first + rank, found.ndim)))
+    at: dict[Any, list[int]] = {axis: [next(kept)] for axis in range(cut.ndim) if axis not in axes}
+    at[INDICES] = list(range(first, first + rank))
+    order = [axis for one in spans.order(cut.ndim) if one is not None for axis in at[one]]
+    return primitives.reshape(primitives.transpose(found, order), spans.laid(cut, indices[0].sizes))

@@ -11,6 +11,18 @@ import numpy as np
 from tessera.errors import DtypeError, ShapeError
 from tessera.lang.operator import operator
 from tessera.lang.operators.operands import Axis, axes_of, expanded, known, one_axis, replaced, tensors
+from tessera.lang.operators.views import (
+    broadcast_views,
+    expand_view,
+    flatten_view,
+    move_view,
+    order_of_move,
+    reshape_view,
+    sizes_of_parts,
+    split_views,
+    unstack_views,
+    view_by,
+)
 from tessera.lang.spellings import knowing
 from tessera.lang.tracing import primitives
 from tessera.lang.tracing.arithmetic import broadcast_shapes, tensor
@@ -21,12 +33,14 @@ from tessera.shapes import rules
 from tessera.shapes.expr import DimLike, Size
 
 
+@view_by(Tensor.broadcast_to)
 @operator
 def broadcast_to(x: Array, /, shape: tuple[DimLike, ...]) -> Traced:
     """Broadcasts `x` to `shape`: axes of size 1 and new leading axes are repeated."""
     return primitives.broadcast_to(tensor(x), shape)
 
 
+@view_by(broadcast_views)
 @operator
 def broadcast_arrays(*arrays: Array) -> list[Traced]:
     """Broadcasts all arrays to their common shape."""
@@ -58,6 +72,7 @@ def stack(arrays: Sequence[Array], /, axis: int = 0) -> Traced:
     return primitives.concatenate([expanded(x, [axis]) for x in made], axis)
 
 
+@view_by(expand_view)
 @operator
 def expand_dims(x: Array, /, axis: int | tuple[int, ...] = 0) -> Traced:
     """Inserts axes of size 1 at `axis`, counted in the result."""
@@ -65,6 +80,7 @@ def expand_dims(x: Array, /, axis: int | tuple[int, ...] = 0) -> Traced:
     return primitives.reshape(made, rules.expand_dims(made.sizes, axis))
 
 
+@view_by(Tensor.squeeze)
 @operator
 def squeeze(x: Array, /, axis: int | tuple[int, ...]) -> Traced:
     """Removes `axis`, which must have size 1."""
@@ -81,12 +97,14 @@ def flip(x: Array, /, axis: Axis = None) -> Traced:
     return primitives.slice_(made, open_ends, open_ends, [-1 if at in axes else 1 for at in range(made.ndim)])
 
 
+@view_by(Tensor.permute)
 @operator
 def permute_dims(x: Array, /, axes: tuple[int, ...]) -> Traced:
     """Permutes axes: axis i of the result is axis axes[i] of `x`."""
     return primitives.transpose(tensor(x), axes)
 
 
+@view_by(Tensor.transpose)
 @operator
 def matrix_transpose(x: Array, /) -> Traced:
     """Exchanges the last two axes."""
@@ -107,34 +125,29 @@ def swap_axes(x: Traced, first: int = -2, second: int = -1) -> Traced:
     return primitives.transpose(x, order)
 
 
+@view_by(Tensor.transpose)
 @operator
 def transpose(x: Array, /, first: int = -2, second: int = -1) -> Traced:
     """Exchanges two axes, the last two unless others are named."""
     return swap_axes(tensor(x), first, second)
 
 
+@view_by(move_view)
 @operator
 def moveaxis(x: Array, source: int | tuple[int, ...], destination: int | tuple[int, ...], /) -> Traced:
     """Moves axes from `source` to `destination`; the others keep their order."""
     made = tensor(x)
-    come, go = (axes_of(made, axis, "moveaxis") for axis in (source, destination))
-    if len(come) != len(go):
-        raise ShapeError(
-            f"moveaxis: {len(come)} axes go to {len(go)} positions",
-            shapes=shown(made),
-            hint="name as many as there are",
-        )
-    rest = iter([axis for axis in range(made.ndim) if axis not in come])
-    moved = dict(zip(go, come, strict=True))
-    return primitives.transpose(made, [moved[at] if at in moved else next(rest) for at in range(made.ndim)])
+    return primitives.transpose(made, order_of_move(made.ndim, source, destination))
 
 
+@view_by(reshape_view)
 @operator
 def reshape(x: Array, /, shape: tuple[DimLike, ...], *, copy: bool | None = None) -> Traced:
-    """The same elements in another shape, of which one size may be -1. Values have no memory to share here."""
+    """The same elements in another shape, of which one size may be -1: of a tensor a view where strides allow it."""
     return primitives.reshape(tensor(x), shape)
 
 
+@view_by(flatten_view)
 @operator
 def flatten(x: Array, /) -> Traced:
     """All elements along one axis."""
@@ -247,6 +260,7 @@ def data_dependent(what: str, *given: Traced) -> ShapeError:
     )
 
 
+@view_by(unstack_views)
 @operator
 def unstack(x: Array, /, axis: int = 0) -> tuple[Traced, ...]:
     """Splits `x` into its slices along `axis`, without that axis."""
@@ -264,23 +278,17 @@ def _at_index(x: Traced, axis: int, at: int) -> Traced:
     return primitives.reshape(one, replaced(x.sizes, axis))
 
 
+@view_by(split_views)
 @operator
 def split(x: Array, parts: int | tuple[int, ...], /, axis: int = 0) -> tuple[Traced, ...]:
     """Splits `x` along `axis` into equal parts, or into parts of these sizes."""
     made = tensor(x)
     axis = one_axis(made, axis, "split")
     size = known(made, axis, "split")
-    sizes = [size // parts] * parts if isinstance(parts, int) and parts > 0 and size % parts == 0 else parts
-    if isinstance(sizes, int) or builtins.sum(sizes) != size:
-        raise ShapeError(
-            f"split: {parts} does not divide axis {axis} of size {size}",
-            shapes=shown(made),
-            hint="give a number of equal parts, or sizes that add up",
-        )
     open_ends: list[Any] = [None] * made.ndim
     found: list[Traced] = []
     start = 0
-    for one in sizes:
+    for one in sizes_of_parts(parts, size, axis):
         bounds = replaced(open_ends, axis, start), replaced(open_ends, axis, start + one)
         found.append(primitives.slice_(made, *bounds))
         start += one

@@ -6,7 +6,7 @@ import builtins
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias
 
-from tessera.dtypes.promotion import compute_type
+from tessera.dtypes.promotion import as_float, compute_type
 from tessera.dtypes.types import DType, i32
 from tessera.errors import DtypeError, ShapeError, caller_span
 from tessera.lang.tracing import primitives
@@ -34,6 +34,17 @@ def floats(name: str, *xs: Any) -> list[Traced]:
     return made
 
 
+def as_floats(name: str, *xs: Any) -> list[Traced]:
+    """The same of functions that take integers and bools, too, in f32."""
+    made = tensors(name, *xs)
+    return floats(name, *(x if x.dtype.bits < 8 and x.dtype.is_integer else _in_float(x) for x in made))
+
+
+def _in_float(x: Traced) -> Traced:
+    """`x` in the type in which functions of floats take it."""
+    return primitives.cast(x, as_float(x.dtype))
+
+
 def refusal(name: str, expected: str, given: Sequence[Traced], hint: str) -> DtypeError:
     """An error about the element types of operands."""
     return DtypeError(
@@ -51,7 +62,7 @@ def wide(x: Traced) -> Traced:
 
 def computed(name: str, *xs: Any, by: Callable[..., Traced]) -> Traced:
     """`by` on float operands, computed in their compute type and rounded once into their own."""
-    given = floats(name, *xs)
+    given = as_floats(name, *xs)
     return narrow(by(*(wide(x) for x in given)), given[0].dtype)
 
 

@@ -132,12 +132,7 @@ def picked(rows: Traced, order: Traced) -> Traced:
     """The keys in their order; in rows of unknown length each is found by its index."""
     if isinstance(rows.sizes[1], int):
         return along_rows(rows, order)
-    cube = (order.sizes[0], order.sizes[1], rows.sizes[1])
-    hit = primitives.ew("eq", primitives.iota(cube, 2), primitives.broadcast_to(expanded(order, [2]), cube))
-    held = primitives.broadcast_to(expanded(rows, [1]), cube)
-    if rows.dtype.kind is Kind.BOOL:
-        return primitives.reduce("or", primitives.ew("and", hit, held), [2])
-    return primitives.reduce("sum", elementwise("select", hit, held, False), [2])
+    return primitives.gather_along(rows, [primitives.iota(order.sizes, 0), order], [0, 1])
 
 
 def _sorted(name: str, x: Any, axis: int, descending: bool) -> tuple[Traced, int, Traced, Traced]:
@@ -150,12 +145,12 @@ def _sorted(name: str, x: Any, axis: int, descending: bool) -> tuple[Traced, int
 
 
 def _sorted_at_once(x: object, axis: int, descending: bool) -> Traced | None:
-    """Values without their places; None where that is no way."""
+    """Values without their places; None where that is no way: derivatives go by places."""
     made = tensor(x)
     if not made.ndim:
         return None
     axis = one_axis(made, axis, "sort")
-    if not goes_by_rows(made, made.sizes[axis]):
+    if made.trace.derived or not goes_by_rows(made, made.sizes[axis]):
         return None
     found = sorted_rows(_as_rows(made, axis), descending=descending)
     return None if found is None else _from_rows(found, made, axis)
@@ -186,7 +181,10 @@ def _selected(x: object, k: int, axis: int, largest: bool) -> tuple[Traced, Trac
     length = made.sizes[axis]
     if not goes_by_rows(made, length, most_bits=32) or not isinstance(length, int) or k > length:
         return None
-    values, places = selected(_as_rows(made, axis), k, largest=largest)
+    rows = _as_rows(made, axis)
+    values, places = selected(rows, k, largest=largest)
+    if made.trace.derived:
+        values = picked(rows, places)
     return _from_rows(values, made, axis), _from_rows(places, made, axis)
 
 

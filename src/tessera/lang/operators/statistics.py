@@ -6,15 +6,15 @@ from collections.abc import Callable
 from typing import Any
 
 from tessera.dtypes.promotion import accumulator, as_dtype, compute_type
-from tessera.dtypes.types import DType, Kind, bool_, i64, u64
+from tessera.dtypes.types import DType, Kind, bool_, f32, i64, u64
 from tessera.lang.operator import operator
 from tessera.lang.operators.by_rows import goes_by_rows, running_rows
 from tessera.lang.operators.operands import (
     Axis,
+    as_floats,
     axes_of,
     counted,
     expanded,
-    floats,
     folded,
     moved_from_last,
     moved_last,
@@ -104,15 +104,20 @@ def _of_floats(
     name: str, fold: Callable[[Traced, tuple[int, ...]], Traced], x: Any, axis: Axis, keepdims: bool
 ) -> Traced:
     """A fold of floats that keeps its axes, computed wide and rounded once."""
-    (made,) = floats(name, x)
+    (made,) = as_floats(name, x)
     axes = axes_of(made, axis, name)
     return narrow(folded(fold(wide(made), axes), axes, keepdims), made.dtype)
 
 
 @operator
 def mean(x: Array, /, axis: Axis = None, *, keepdims: bool = False) -> Traced:
-    """The mean over `axis`, or over all axes."""
-    return _of_floats("mean", averaged, x, axis, keepdims)
+    """The mean over `axis`, or over all axes; of integers and bools in f32, from their exact sum."""
+    made = tensor(x)
+    if made.dtype.is_float:
+        return _of_floats("mean", averaged, made, axis, keepdims)
+    axes = axes_of(made, axis, "mean")
+    total = primitives.reduce("sum", primitives.cast(made, _summed_type(made, None)), axes, keepdims=True)
+    return folded(elementwise("div", total, counted(made, axes, f32)), axes, keepdims)
 
 
 @operator
@@ -212,7 +217,7 @@ _JOINS = {"sum": ("add", False), "prod": ("mul", True)}
 def running(kind: str, x: Traced, axis: int) -> Traced:
     """Partial results of a reduction along an axis: each element with all before it, carried as sums are."""
     size = x.sizes[axis]
-    if goes_by_rows(x, size):
+    if goes_by_rows(x, size) and not x.trace.derived:
         last = primitives.transpose(x, moved_last(x.ndim, axis))
         rows = primitives.reshape(last, (element_count(last.sizes[:-1]), size))
         found = primitives.reshape(running_rows(kind, rows), last.sizes)

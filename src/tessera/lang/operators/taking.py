@@ -2,30 +2,34 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from tessera.dtypes.types import Kind, i64
 from tessera.errors import ShapeError
 from tessera.lang.operator import operator
-from tessera.lang.operators.operands import moved_from_last, moved_last, one_axis
-from tessera.lang.operators.sorting import along_rows, picked
+from tessera.lang.operators.operands import one_axis, replaced
 from tessera.lang.tracing import primitives
 from tessera.lang.tracing.arithmetic import elementwise, tensor
 from tessera.lang.tracing.shape_rules import ruled
 from tessera.lang.tracing.values import Array, Traced, shown
 from tessera.shapes import rules
-from tessera.shapes.expr import element_count
+from tessera.shapes.expr import Size
 
 
 def from_front(x: Traced, axis: int, indices: Traced) -> Traced:
     """Indices counted from the front; negative ones count from the back."""
     if indices.dtype.kind is Kind.UINT:
         return indices
-    size: Any = x.sizes[axis]
+    size = x.sizes[axis]
     primitives.lie_inside(indices, 0 - size, size, f"axis {axis}")
-    if not isinstance(size, int):
-        size = primitives.size_value(size, indices.dtype)
-    return elementwise("select", elementwise("lt", indices, 0), elementwise("add", indices, size), indices)
+    return counted_from_front(indices, size)
+
+
+def counted_from_front(indices: Traced, size: Size) -> Traced:
+    """The same along an axis of some size, in i64."""
+    if indices.dtype.kind is Kind.UINT:
+        return indices
+    wide = primitives.cast(indices, i64)
+    count = size if isinstance(size, int) else primitives.size_value(size, i64)
+    return elementwise("select", elementwise("lt", wide, 0), elementwise("add", wide, count), wide)
 
 
 @operator
@@ -49,16 +53,22 @@ def take_along_axis(x: Array, indices: Array, /, axis: int = -1) -> Traced:
             hint="give indices with the same axes",
         )
     axis = one_axis(made, axis, "take_along_axis")
-    order = moved_last(made.ndim, axis)
-    values, spots = (primitives.transpose(one, order) for one in (made, from_front(made, axis, indices)))
-    histories = [values.history, spots.history]
-    lead = ruled(rules.broadcast, values.sizes[:-1], spots.sizes[:-1], where="broadcast", histories=histories)
-    values = primitives.broadcast_to(values, (*lead, values.sizes[-1]))
-    spots = primitives.cast(primitives.broadcast_to(spots, (*lead, spots.sizes[-1])), i64)
-    spots = primitives.looked_at(spots, values.sizes[-1], f"axis {axis}")  # rows lie side by side below
-    flat, where = (primitives.reshape(one, (element_count(lead), one.sizes[-1])) for one in (values, spots))
-    found = along_rows(flat, where) if isinstance(flat.sizes[1], int) else picked(flat, where)
-    return primitives.transpose(primitives.reshape(found, spots.sizes), moved_from_last(made.ndim, axis))
+    spots = primitives.cast(from_front(made, axis, indices), i64)
+    lead = ruled(
+        rules.broadcast,
+        replaced(made.sizes, axis),
+        replaced(spots.sizes, axis),
+        where="broadcast",
+        histories=[made.history, spots.history],
+    )
+    spread = [primitives.broadcast_to(one, (*lead[:axis], one.sizes[axis], *lead[axis:])) for one in (made, spots)]
+    return along(*spread, axis)
+
+
+def along(x: Traced, spots: Traced, axis: int) -> Traced:
+    """Elements of a tensor at indices along one axis, which go along the others."""
+    axes = range(x.ndim)
+    return primitives.gather_along(x, [spots if at == axis else primitives.iota(spots.sizes, at) for at in axes], axes)
 
 
 @operator

@@ -5,16 +5,33 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from tessera.dtypes.types import i64
 from tessera.errors import ShapeError
 from tessera.lang.operator import operator
-from tessera.lang.operators.indexing import Key, Spans, is_mask, spans_of, taken_apart
-from tessera.lang.operators.operands import expanded, known
-from tessera.lang.operators.taking import from_front
+from tessera.lang.operators.indexing import (
+    INDICES,
+    Cut,
+    Given,
+    Key,
+    Spans,
+    axes_of_parts,
+    check_mask,
+    is_mask,
+    spans_of,
+    taken_apart,
+    whole,
+    without_masks,
+)
+from tessera.lang.operators.operands import known
 from tessera.lang.tracing import primitives
 from tessera.lang.tracing.arithmetic import elementwise, tensor
-from tessera.lang.tracing.values import Array, Traced, shown, stories
-from tessera.shapes.expr import Size, element_count
+from tessera.lang.tracing.arithmetic import stored as into
+from tessera.lang.tracing.shape_rules import ruled
+from tessera.lang.tracing.values import Array, Traced, current_or_none, shown, stories
+from tessera.shapes import rules
+from tessera.shapes.expr import Size
 
 _ROWS = {"set": None, "add": "add", "multiply": "mul", "max": "max", "min": "min"}
 
@@ -67,9 +84,12 @@ class UpdatedPart:
 def _update(x: Array, values: Array, kind: str, key: Any) -> Traced:
     """A new tensor with `values` set, added, … at x[key]; `values` broadcast to its shape."""
     static, arrays = taken_apart(key)
-    if len(static) == len(arrays) == 1 and is_mask(arrays[0]):
-        return _where_masked(x, arrays[0], values, kind)
-    return _at(x, values, kind, static, arrays)
+    masks = [part.index for part in static if isinstance(part, Given) and is_mask(arrays[part.index])]
+    if not masks:
+        return _at(x, values, kind, static, arrays)
+    if current_or_none() is None and (len(arrays) > 1 or getattr(values, "ndim", np.ndim(values))):  # pyright: ignore[reportArgumentType]  (a number)
+        return _at(x, values, kind, *without_masks(x, static, arrays))
+    return _where_masked(x, values, kind, static, arrays)
 
 
 def stored(x: Array, key: Any, values: Array) -> Traced:
@@ -78,96 +98,151 @@ def stored(x: Array, key: Any, values: Array) -> Traced:
 
 
 @operator
-def _where_masked(x: Array, mask: Array, values: Array, kind: str) -> Traced:
-    """One value wherever a mask over the first axes holds; how many elements these are need not be known."""
-    made, chosen = tensor(x), tensor(mask)
-    value = _given(made, values, ()) if not primitives.lift(values).sizes else None
-    if value is None or chosen.sizes != made.sizes[: chosen.ndim]:
+def _where_masked(x: Array, values: Array, kind: str, key: Key, given: Sequence[Array]) -> Traced:
+    """Values wherever a mask over some axes holds, one for all of those; how many they are need not be known."""
+    made, arrays = tensor(x), [tensor(one) for one in given]
+    value = primitives.lift(values)
+    if len(arrays) > 1:
         raise ShapeError(
-            "an update at a mask takes one value, and a mask with the shape of the first axes",
-            shapes=shown(made, chosen, primitives.lift(values)),
-            story=stories([made, chosen]),
+            "an update in a traced function takes one mask, and no arrays of indices beside it",
+            shapes=shown(made, *arrays),
+            story=stories([made, *arrays]),
             hint="choose elements of two tensors with ts.where(mask, values, x)",
         )
-    laid = primitives.broadcast_to(value, made.sizes)
-    new = laid if (row_name := _ROWS[kind]) is None else primitives.ew(row_name, made, laid)
-    return elementwise("select", expanded(chosen, range(chosen.ndim, made.ndim)), new, made)
+    mask = arrays[0]
+    if not mask.ndim and len(key) == 1:  # all of it, or nothing
+        whole_of_it = _joined(kind, made, _given(made, value, made.sizes))
+        return elementwise("select", mask, whole_of_it, made)
+    at = next(number for number, part in enumerate(key) if isinstance(part, Given))
+    axis = axes_of_parts(made, key, arrays)[at]
+    check_mask(made, axis, mask)
+    # Whole axes instead of those that the mask selects from; its axis in the result is that of what it selects.
+    rest = (*key[:at], *(Cut(None, None, None) for _ in range(mask.ndim)), *key[at + 1 :])
+    spans = spans_of(made, rest, ())
+    box = spans.cut(made)
+    order = spans.order(box.ndim)
+    first = order.index(axis)
+    sizes = spans.laid(box)
+    chosen = (*sizes[:first], 1, *sizes[first + mask.ndim :])
+    if ruled(rules.broadcast, value.sizes, chosen, histories=[value.history]) != chosen:
+        raise ShapeError(
+            "an update at a mask takes one value for all elements that the mask selects",
+            shapes=shown(made, mask, value),
+            story=stories([made, mask, value]),
+            hint="choose elements of two tensors with ts.where(mask, values, x)",
+        )
+    laid = primitives.reshape(_given(made, value, chosen), (*sizes[:first], *(1,) * mask.ndim, *chosen[first + 1 :]))
+    part = primitives.reshape(box, sizes)
+    new = _joined(kind, part, primitives.broadcast_to(laid, sizes))
+    inside = primitives.reshape(mask, (*mask.sizes, *(1,) * (len(sizes) - first - mask.ndim)))
+    return _at_spans(made, elementwise("select", inside, new, part), "set", spans)
 
 
 @operator
 def _at(x: Array, values: Array, kind: str, key: Key, given: Sequence[Array]) -> Traced:
     made = tensor(x)
-    spans = spans_of(made, key, given)
-    if spans.arrays:
-        return _at_indices(made, values, kind, spans)
-    return _in_box(made, values, kind, spans)
+    return _at_spans(made, values, kind, spans_of(made, key, given))
+
+
+def _at_spans(x: Traced, values: Any, kind: str, spans: Spans) -> Traced:
+    if not spans.arrays and all(one.step in (None, 1, -1) for one in spans.slices):
+        return _in_box(x, values, kind, spans)
+    return _at_indices(x, values, kind, spans)
 
 
 def _given(x: Traced, values: Any, shape: tuple[Size, ...]) -> Traced:
     """Values in the type of the tensor, and in the shape of the part that is updated."""
-    beside = elementwise(
-        "select", primitives.constant(True, (), "bool"), values, primitives.constant(False, (), x.dtype)
-    )
-    return primitives.broadcast_to(primitives.cast(beside, x.dtype), shape)
+    return primitives.broadcast_to(into("an update", values, x.dtype), shape)
+
+
+def _joined(kind: str, old: Traced, new: Traced) -> Traced:
+    row_name = _ROWS[kind]
+    return new if row_name is None else primitives.ew(row_name, old, new)
 
 
 def _in_box(x: Traced, values: Any, kind: str, spans: Spans) -> Traced:
-    """Updates by slices: each element that lies in the box takes the value at its place there."""
+    """Updates by slices of neighbours, which replace a box of the tensor."""
     box = spans.cut(x)
-    laid = primitives.reshape(_given(x, values, spans.laid(box)), box.sizes)
-    inside: Traced | None = None
-    for axis, one in enumerate(spans.slices):
-        if box.sizes[axis] == x.sizes[axis] and one.step in (None, 1):
-            continue
-        start, count, step = _counted(x, axis, one, box.sizes[axis])
-        if not count:
-            return x
-        indices = primitives.iota(x.sizes, axis)
-        apart = elementwise("sub", indices, start)
-        index = elementwise("floordiv", apart, step)
-        hit = elementwise("and", elementwise("ge", index, 0), elementwise("lt", index, count))
-        if step not in (1, -1):
-            hit = elementwise("and", hit, elementwise("eq", elementwise("mul", index, step), apart))
-        inside = hit if inside is None else elementwise("and", inside, hit)
-        row = primitives.iota((x.sizes[axis],), 0)
-        spot = elementwise("floordiv", elementwise("sub", row, start), step)
-        spot = elementwise("max", elementwise("min", spot, count - 1), 0)
-        laid = primitives.gather(laid, spot, axis)
-    row_name = _ROWS[kind]
-    new = laid if row_name is None else primitives.ew(row_name, x, laid)
-    return new if inside is None else elementwise("select", inside, new, x)
+    if any(size == 0 for size in box.sizes):
+        return x
+    new = _joined(kind, box, primitives.reshape(_given(x, values, spans.laid(box)), box.sizes))
+    if any(one.step == -1 for one in spans.slices):
+        new = primitives.slice_(new, [None] * x.ndim, [None] * x.ndim, [one.step for one in spans.slices])
+    if box.sizes == x.sizes and not spans.moving:
+        return new
+    return primitives.dynamic_update(x, new, [whole(_start(x, axis, spans, box)[0]) for axis in range(x.ndim)])
 
 
-def _counted(x: Traced, axis: int, cut: slice, size: Size) -> tuple[int, int, int]:
-    """The start of a slice, the number of its elements, and its step."""
-    if isinstance(size, int) and (cut.start is None or cut.start >= 0) and (cut.step is None or cut.step > 0):
-        return cut.start or 0, size, cut.step or 1
-    start, stop, step = cut.indices(known(x, axis, "an update of a slice"))
-    return start, len(range(start, stop, step)), step
+def _start(x: Traced, axis: int, spans: Spans, box: Traced) -> tuple[Any, int]:
+    """Where a slice begins, and its step: the first element of a box for steps of 1 either way."""
+    size, length = x.sizes[axis], box.sizes[axis]
+    if axis in spans.moving:
+        start = spans.start(x, axis)
+        last = elementwise("sub", size if isinstance(size, int) else primitives.size_value(size, i64), length)
+        return elementwise("max", elementwise("min", start, last), 0), 1
+    step = spans.slices[axis].step or 1
+    if length == size and abs(step) == 1:
+        return 0, 1
+    start = _first(size, spans.slices[axis].start, step)
+    return (start, step) if step != -1 else (elementwise("sub", start, known(box, axis, "an update") - 1), 1)
+
+
+def _first(size: Size, start: Any, step: int) -> Any:
+    """The first element of a slice that has some, along an axis of some size."""
+    if start is None:
+        start = 0 if step > 0 else -1
+    if not isinstance(start, int):
+        return primitives.size_value(start, i64)
+    if isinstance(size, int):
+        return slice(start, None, step).indices(size)[0]
+    return start if start >= 0 else primitives.size_value(size + start, i64)
 
 
 def _at_indices(x: Traced, values: Any, kind: str, spans: Spans) -> Traced:
-    """Integer indices along one axis: each slice looks for the updates that name it."""
-    if len(spans.arrays) > 1 or spans.new or any(one != slice(None) for one in spans.slices):
-        raise ShapeError(
-            "an update takes integer indices along one axis, and whole slices along the others",
-            shapes=shown(x),
-            story=x.history.lines(),
-            hint="reshape the tensor so that the indices lie along one axis",
-        )
-    ((axis, indices),) = spans.arrays.items()
-    size = x.sizes[axis]
-    given = _given(x, values, (*x.sizes[:axis], *indices.sizes, *x.sizes[axis + 1 :]))
-    count = element_count(indices.sizes)
-    flat = primitives.cast(primitives.reshape(from_front(x, axis, indices), (count,)), i64)
-    given = primitives.reshape(given, (*x.sizes[:axis], count, *x.sizes[axis + 1 :]))
-    if kind != "multiply":
-        return primitives.scatter(kind, x, flat, given, axis)
-    # Factors of one element are multiplied first: each slice looks for those that name it.
-    flat = primitives.looked_at(flat, size, f"axis {axis}")
-    grid, rest = (size, count), x.ndim - axis - 1
-    names = primitives.ew("eq", primitives.iota(grid, 0), primitives.broadcast_to(expanded(flat, [0]), grid))
-    shape = (*x.sizes[:axis], size, count, *x.sizes[axis + 1 :])
-    hits = primitives.broadcast_to(primitives.reshape(names, (*(1,) * axis, size, count, *(1,) * rest)), shape)
-    factors = elementwise("select", hits, primitives.broadcast_to(expanded(given, [axis]), shape), True)
-    return primitives.ew("mul", x, primitives.reduce("prod", factors, [axis + 1]))
+    """Updates at integer indices along some axes; those of other slices are indices as well, whole axes are not."""
+    box, indices, axes = spans.cut(x), spans.indices(x), sorted(spans.arrays)
+    sizes = indices[0].sizes if indices else ()
+    laid = _given(x, values, spans.laid(box, sizes))
+    order = [one for one in spans.order(x.ndim) if one is not None]
+    # The axes of indices in front, then all axes of the box that have no indices.
+    front = [number for number, one in enumerate(order) if one == INDICES]
+    kept = [axis for axis in range(x.ndim) if axis not in axes]
+    named = [axis for axis in kept if axis in spans.moving or not _is_whole(x, axis, spans, box)]
+    rest = [axis for axis in kept if axis not in named]
+    without_new = [size for one in order for size in (sizes if one == INDICES else (box.sizes[int(one)],))]
+    laid = primitives.reshape(laid, without_new)
+    at: dict[Any, list[int]] = {}
+    position = 0
+    for one in order:
+        width = len(sizes) if one == INDICES else 1
+        at[one], position = list(range(position, position + width)), position + width
+    permutation = [
+        axis for one in ([INDICES] if front else []) + [axis for axis in kept if axis in at] for axis in at[one]
+    ]
+    laid = primitives.reshape(primitives.transpose(laid, permutation), (*sizes, *(box.sizes[axis] for axis in kept)))
+    # Where an update goes: in order of the axes of indices, and of the slices that are named.
+    along = sorted([*axes, *named])
+    if not along:
+        return _joined(kind, x, laid)
+    grid = (*sizes, *(box.sizes[axis] for axis in named))
+    places: dict[int, Traced] = {}
+    for axis, found in zip(axes, indices, strict=True):
+        spread = primitives.reshape(found, (*sizes, *(1,) * len(named)))
+        places[axis] = primitives.broadcast_to(spread, grid)
+    for number, axis in enumerate(named):
+        start, step = _start(x, axis, spans, box)
+        counts = primitives.iota(grid, len(sizes) + number)
+        places[axis] = elementwise("add", elementwise("mul", counts, step), start)
+    before = [axis for axis in rest if axis < along[0]]
+    behind = [axis for axis in rest if axis > along[0]]
+    found_at = {axis: len(sizes) + number for number, axis in enumerate(kept)}
+    laid = primitives.transpose(
+        laid,
+        [*(found_at[axis] for axis in before), *range(len(sizes)), *(found_at[axis] for axis in [*named, *behind])],
+    )
+    row_name = _ROWS[kind]
+    return primitives.scatter("set" if row_name is None else row_name, x, [places[one] for one in along], laid, along)
+
+
+def _is_whole(x: Traced, axis: int, spans: Spans, box: Traced) -> bool:
+    return box.sizes[axis] == x.sizes[axis] and spans.slices[axis].step in (None, 1)

@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tessera.dtypes.promotion import as_dtype, promote
+from tessera.dtypes.promotion import as_dtype, as_float, beside_number, is_higher, promote
 from tessera.dtypes.types import DType, Kind, f32, f64, i64
 from tessera.errors import DtypeError
+from tessera.ir.common import elementwise as table
 from tessera.lang.tracing import primitives
 from tessera.lang.tracing.shape_rules import ruled
 from tessera.lang.tracing.values import Traced, shown, stories
-from tessera.runtime.tensor.operators import nearest
+from tessera.runtime.tensor.operators import check_power, nearest, number_class
 from tessera.shapes import rules
 from tessera.shapes.expr import Size
-
-_RANK = {Kind.BOOL: 0, Kind.UINT: 1, Kind.INT: 1, Kind.FLOAT: 2}
 
 
 def elementwise(fn: str, *xs: Any) -> Traced:
@@ -23,7 +22,19 @@ def elementwise(fn: str, *xs: Any) -> Traced:
     if fn == "select":
         condition, *alternatives = xs
         return primitives.ew("select", *broadcast_all([primitives.lift(condition), *typed("where", alternatives)], fn))
-    return primitives.ew(fn, *broadcast_all(typed(fn, xs), fn))
+    operands = typed(fn, xs)
+    if fn == "pow" and not operands[0].weak:
+        check_power(operands[0].dtype, xs[1])
+    return in_row(fn, *broadcast_all(operands, fn))
+
+
+def in_row(fn: str, *xs: object) -> Traced:
+    """A row on operands of one type and shape, in the type in which it takes them."""
+    operands = [x if isinstance(x, Traced) and x.weak else tensor(x) for x in xs]
+    row, dtype = table.row_for(fn, operands[0].dtype)
+    if dtype is not operands[0].dtype:
+        operands = [primitives.cast(x, dtype) for x in operands]
+    return primitives.ew(row, *operands)
 
 
 def tensor(x: Any) -> Traced:
@@ -40,25 +51,60 @@ def typed(fn: str, xs: Sequence[Any]) -> list[Traced]:
     tensors = [x for x in given if isinstance(x, Traced)]
     strong = [x.dtype for x in tensors if not x.weak]
     if not strong:
-        common = _of_numbers([x.dtype if isinstance(x, Traced) else as_dtype(type(x)) for x in given])
+        common = _of_numbers(fn, [x.dtype if isinstance(x, Traced) else as_dtype(_class_of(x)) for x in given])
         return [_weakly(x, common) for x in given]
     try:
         common = promote(*strong)
+        if table.takes_only_floats(fn):
+            common = as_float(common)
+        for x in given:
+            if not isinstance(x, Traced) or x.weak:
+                common = beside_number(common, _class_of(x))
     except DtypeError as error:
         error.message = f"{fn}: {error.message}"
         error.shapes = shown(*tensors)
         error.story = stories(tensors)
         raise
     target = nearest(common)
-    return [_beside(fn, x, target) for x in given]
+    return [primitives.cast(x, target) if isinstance(x, Traced) else _constant(x, target) for x in given]
 
 
-def _of_numbers(dtypes: Sequence[DType]) -> DType:
+def _class_of(x: object) -> type:
+    """The class of Python that a number is of, also of one that is an argument."""
+    if not isinstance(x, Traced):
+        return number_class(x) or type(x)
+    return bool if x.dtype.kind is Kind.BOOL else float if x.dtype.is_float else int
+
+
+def _constant(x: Any, dtype: DType) -> Traced:
+    return primitives.constant(x, (), dtype)
+
+
+def stored(where: str, x: object, dtype: DType) -> Traced:
+    """A value in the type of a tensor that it is put into; one of a higher kind, which would lose more, is refused."""
+    made = primitives.lift(x)
+    if is_higher(made.dtype.kind, dtype.kind):
+        named = f"a Python {_class_of(made).__name__}" if made.weak else f"a value of {made.dtype}"
+        raise DtypeError(
+            f"{where}: {named} does not go into a tensor of {dtype}",
+            shapes=shown(made),
+            story=made.history.lines(),
+            hint="cast the tensor first, or use a number of the tensor's kind",
+        )
+    if isinstance(x, bool | int | float):
+        return _constant(x, nearest(dtype))
+    if not made.weak:
+        promote(made.dtype, dtype)
+    return primitives.cast(made, nearest(dtype))
+
+
+def _of_numbers(fn: str, dtypes: Sequence[DType]) -> DType:
     """Numbers alone are as in Python: bool below int below float. Arguments come in the widest type of their kind."""
-    top = max(_RANK[dtype.kind] for dtype in dtypes)
-    if top == 2:
+    if any(dtype.is_float for dtype in dtypes) or table.takes_only_floats(fn):
         return f64
-    return i64 if top == 1 else dtypes[0]
+    row = table.TABLE.get(fn)
+    counts = row is not None and Kind.BOOL not in row.kinds and bool(row.kinds)
+    return i64 if counts or any(dtype.is_integer for dtype in dtypes) else dtypes[0]
 
 
 def _weakly(x: Any, common: DType) -> Traced:
@@ -67,20 +113,6 @@ def _weakly(x: Any, common: DType) -> Traced:
         made = primitives.ew("cast", made, to=common)
     made.weak = True
     return made
-
-
-def _beside(fn: str, x: Any, target: DType) -> Traced:
-    """One operand in the type of the tensors beside it."""
-    if not isinstance(x, Traced):
-        return primitives.constant(x, (), target)
-    if x.weak and _RANK[x.dtype.kind] > _RANK[target.kind]:
-        raise DtypeError(
-            f"{fn}: a Python {'float' if x.dtype.is_float else 'int'} does not go with a tensor of {target}",
-            shapes=shown(x),
-            story=x.history.lines(),
-            hint="cast the tensor first, or use a number of the tensor's kind",
-        )
-    return primitives.cast(x, target)
 
 
 def broadcast_all(operands: Sequence[Traced], where: str) -> list[Traced]:

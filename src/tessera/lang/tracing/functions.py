@@ -137,6 +137,8 @@ def trace_function(
             else:
                 outcomes.append(Outcome(constant=leaf))
         primitives.write(graph.ReturnOp([value.value for value in values]))
+        for end in trace.ends:
+            end()
     main = graph.FuncOp(
         MAIN,
         [argument.type for argument in trace.body.args],

@@ -40,6 +40,7 @@ def lift(value: Any) -> Traced:
     if isinstance(value, Traced):
         if value.trace is not trace:
             raise _from_elsewhere(value)
+        value.value = trace.now(value.value)
         if not trace.sees(value.value):
             raise EffectError(
                 "a value of a branch or a loop's body is used outside of it",
@@ -189,7 +190,8 @@ def size_value(size: DimLike, dtype: DTypeLike = i64) -> Traced:
             if not isinstance(atom, str):
                 factor = ew("floordiv", size_value(atom.numerator), constant(atom.divisor, (), i64))
             else:
-                factor = reduce("sum", constant(1, (dim(atom),), i64), [0])
+                # The last of one count more: there is one, whatever the size, and no kernel goes along it.
+                factor = reshape(slice_(iota((dim(atom) + 1,), 0, i64), [-1], [None]), ())
             term = factor if term is None else ew("mul", term, factor)
         assert term is not None
         total = term if total is None else ew("add", total, term)
@@ -373,23 +375,50 @@ def looked_at(indices: Any, size: Size, what: str, *, ignored: int | None = None
 
 def gather(x: Any, indices: Any, axis: int) -> Traced:
     """Slices of `x` at integer indices along an axis; every index must be in range."""
-    operands = [lift(x), lift(indices)]
-    lie_inside(operands[1], 0, operands[0].sizes[axis], f"axis {axis}")
-    if not operands[1].dtype.is_integer:
-        raise DtypeError(
-            f"gather: indices are integers, got {operands[1].dtype}",
-            shapes=shown(*operands),
-            story=operands[1].history.lines(),
-            hint="cast them to i64",
-        )
-    return emit("gather", lambda values: dialect.GatherOp(*values, axis=axis), *operands)
+    return gather_along(x, [indices], [axis])
 
 
-def scatter(kind: str, x: Any, indices: Any, updates: Any, axis: int) -> Traced:
-    """`x` with updates set, added, … at integer indices along an axis, one after the other."""
-    operands = [lift(x), lift(indices), lift(updates)]
-    lie_inside(operands[1], 0, operands[0].sizes[axis], f"axis {axis}")
-    return emit("scatter", lambda values: indexing.ScatterOp(kind, values[0], values[1], values[2], axis), *operands)
+def gather_along(x: Any, indices: Sequence[Any], axes: Sequence[int]) -> Traced:
+    """Slices of `x` at integer indices along axes in order, indices of one shape for each; all must be in range."""
+    source, given = lift(x), [lift(one) for one in indices]
+    for one, axis in zip(given, axes, strict=True):
+        lie_inside(one, 0, source.sizes[axis], f"axis {axis}")
+        if not one.dtype.is_integer:
+            raise DtypeError(
+                f"gather: indices are integers, got {one.dtype}",
+                shapes=shown(source, one),
+                story=one.history.lines(),
+                hint="cast them to i64",
+            )
+    return emit("gather", lambda values: dialect.GatherOp(values[0], values[1:], axes), source, *given)
+
+
+def scatter(kind: str, x: Any, indices: Sequence[Any], updates: Any, axes: Sequence[int]) -> Traced:
+    """`x` with updates set, added, … at integer indices along axes in order, one after the other."""
+    source, new, given = lift(x), lift(updates), [lift(one) for one in indices]
+    for one, axis in zip(given, axes, strict=True):
+        lie_inside(one, 0, source.sizes[axis], f"axis {axis}")
+    return emit(
+        "scatter",
+        lambda values: indexing.ScatterOp(kind, values[0], values[1], values[2:], axes),
+        *(source, new, *given),
+    )
+
+
+def dynamic_slice(x: Any, starts: Sequence[Any], sizes: Sequence[DimLike]) -> Traced:
+    """A part of `x` of known sizes from starts on, one whole number for each axis, moved so that all is inside."""
+    source, part, given = lift(x), plain_shape(sizes), [lift(one) for one in starts]
+    if part == source.sizes:
+        return source
+    return emit("slice", lambda values: indexing.DynamicSliceOp(values[0], values[1:], part), source, *given)
+
+
+def dynamic_update(x: Any, update: Any, starts: Sequence[Any]) -> Traced:
+    """`x` with a part replaced, from starts on that are moved so that all of the part is inside."""
+    source, new, given = lift(x), lift(update), [lift(one) for one in starts]
+    return emit(
+        "update", lambda values: indexing.DynamicUpdateSliceOp(values[0], values[1], values[2:]), *(source, new, *given)
+    )
 
 
 def cumulate(kind: str, x: Any, axis: int, *, exclusive: bool = False) -> Traced:

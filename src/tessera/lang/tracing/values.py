@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Protocol, TypeAlias
 
 import numpy as np
@@ -19,7 +20,7 @@ from tessera.lang.operator_registry import METHODS
 from tessera.lang.tracing.index_ranges import IndexRange
 from tessera.lang.tracing.sizes import Sizes, TracedSize, traced_shape
 from tessera.runtime.device.device import Device
-from tessera.runtime.tensor.operators import OPERATORS
+from tessera.runtime.tensor.operators import OPERATORS, ROWS_OF_NUMPY, rounded, takes
 from tessera.runtime.tensor.tensor import Tensor, telling_reads
 from tessera.shapes.expr import Size, format_shape
 from tessera.shapes.history import ShapeHistory
@@ -79,6 +80,12 @@ class Trace:
         """Values that parts of the language keep while the function is traced, by their keys."""
         self.index_ranges: list[IndexRange] = []
         """The ranges of arguments that are indices."""
+        self.replaced: dict[SSAValue, SSAValue] = {}
+        """Values that were computed in another way later: those who hold one mean the other."""
+        self.derived = 0
+        """How many functions around are differentiated: kernels have no derivatives."""
+        self.ends: list[Callable[[], None]] = []
+        """What is done once all is traced."""
         self.closed = False
 
     def read(self, tensor: Tensor) -> None:
@@ -97,6 +104,29 @@ class Trace:
         finally:
             self.around.pop()
             self.block = before
+
+    @contextmanager
+    def writing(self, block: Block, values: Sequence[SSAValue]) -> Generator[None]:
+        """Ops go to a block that may use these values, and all that lie around them, meanwhile."""
+        before, around = self.block, self.around
+        seen: dict[Block, None] = {}
+        for value in values:
+            place: Any = value.owner
+            place = place if hasattr(place, "ops") else place.parent_block()
+            while place is not None:
+                seen[place] = None
+                place = None if place.parent_op() is None else place.parent_op().parent_block()
+        self.block, self.around = block, [*around, *seen, block]
+        try:
+            yield
+        finally:
+            self.block, self.around = before, around
+
+    def now(self, value: SSAValue) -> SSAValue:
+        """What stands for a value now."""
+        while value in self.replaced:
+            value = self.replaced[value]
+        return value
 
     def sees(self, value: SSAValue) -> bool:
         """Whether a value may be used where ops go now."""
@@ -229,21 +259,32 @@ class Traced:
     __bool__ = _refusing("a Python condition", "use ts.where to choose elements, ts.cond to choose what runs")
     __int__ = _refusing("int()", "compute with the tensor, or make the argument static")
     __float__ = _refusing("float()", "compute with the tensor, or make the argument static")
+    __contains__ = _refusing("a Python condition", "use ts.any(x == value)")
     __index__ = _refusing("a Python index", "index with the tensor itself, or make the argument static")
     item = _refusing("item()", "return the tensor, and take its element outside")
     tolist = _refusing("tolist()", "return the tensor, and list its elements outside")
     numpy = _refusing("numpy()", "use the functions of tessera, or return the tensor")
     __array__ = _refusing("a NumPy function", "use the function of the same name in tessera")
 
-    def __array_ufunc__(self, function: Any, method: str, *operands: Any, **options: Any) -> Any:
-        """Python's operators between a NumPy array and a traced value come by here; other functions are refused."""
-        row = _OPERATORS_OF_NUMPY.get(function.__name__)
-        if row is None or method != "__call__" or options:
-            self.refuse(f"np.{function.__name__}", "use the function of tessera: it works on traced values")
-        return _elementwise(self, row, *operands)
+    def __array_ufunc__(
+        self, function: Callable[..., object], method: str, *operands: object, **options: object
+    ) -> object:
+        """NumPy's elementwise functions that are operators here; others need elements, and are refused."""
+        name = function.__name__
+        row = ROWS_OF_NUMPY.get(name)
+        found = OPERATORS.numpy_function(function) if row is None else partial(_elementwise, self, row)
+        if found is None or method != "__call__" or options:
+            self.refuse(f"np.{name}", "use the function of tessera: it works on traced values")
+        return found(*operands)
 
-    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> NoReturn:
-        self.refuse(f"np.{function.__name__}", "use the function of tessera: it works on traced values")
+    def __array_function__(
+        self, function: Callable[..., object], types: object, args: tuple[object, ...], kwargs: dict[str, object]
+    ) -> object:
+        found = OPERATORS.numpy_function(function)
+        result = found(*args, **kwargs) if found is not None and takes(found, args, kwargs) else NotImplemented
+        if result is NotImplemented:
+            self.refuse(f"np.{function.__name__}", "use the function of tessera: it works on traced values")
+        return result
 
     def __format__(self, form: str) -> str:
         if form:
@@ -296,6 +337,15 @@ class Traced:
     def __pos__(self) -> Traced:
         return self
 
+    def __divmod__(self, other: object) -> tuple[Traced, Traced]:
+        return self // other, self % other
+
+    def __rdivmod__(self, other: object) -> tuple[Traced, Traced]:
+        return other // self, other % self
+
+    def __round__(self, digits: int | None = None) -> Traced:
+        return rounded(self, digits)
+
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
@@ -305,29 +355,6 @@ class Traced:
 
         def __dir__(self) -> list[str]:
             return sorted({*super().__dir__(), *METHODS, "T", "at", "mT", "t", "view"})
-
-
-_OPERATORS_OF_NUMPY = {
-    "add": "add",
-    "subtract": "sub",
-    "multiply": "mul",
-    "divide": "div",
-    "true_divide": "div",
-    "floor_divide": "floordiv",
-    "remainder": "rem",
-    "power": "pow",
-    "bitwise_and": "and",
-    "bitwise_or": "or",
-    "bitwise_xor": "xor",
-    "left_shift": "shl",
-    "right_shift": "shr",
-    "less": "lt",
-    "less_equal": "le",
-    "greater": "gt",
-    "greater_equal": "ge",
-    "equal": "eq",
-    "not_equal": "ne",
-}
 
 
 class SupportsDLPack(Protocol):

@@ -183,6 +183,14 @@ class Device:
     def __exit__(self, *exc: object) -> None:
         _defaults.set(_defaults.get()[:-1])
 
+    def __eq__(self, other: object) -> bool:
+        """Devices are equal where they are the same; its name equals a device, too."""
+        if isinstance(other, str):
+            return other in (str(self), f"{self.kind}:{self.index}") or (other == self.kind and not self.index)
+        return self is other if isinstance(other, Device) else NotImplemented
+
+    __hash__ = object.__hash__
+
     def __repr__(self) -> str:
         return f"device({str(self)!r})"
 

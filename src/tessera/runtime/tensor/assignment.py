@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 
 from tessera.dtypes.casting import cast
-from tessera.dtypes.promotion import can_cast
+from tessera.dtypes.promotion import can_cast, is_higher
 from tessera.dtypes.types import DType
 from tessera.errors import DeviceError, DtypeError, EffectError, ResourceError
+from tessera.runtime.device.device import CPU
 from tessera.runtime.tensor import indexing
 from tessera.runtime.tensor.interface import TensorInterface, asarray
 from tessera.runtime.tensor.operators import OPERATORS, Operand, nearest, operand, plain_number, traced_in
@@ -35,7 +36,7 @@ def assign(tensor: TensorInterface, key: indexing.Key, value: Operand) -> None:
         _on_device(tensor, indexing.for_device(key, parts, tensor.device), value)
         return
     array, indices = tensor.numpy(), indexing.for_numpy(tensor.shape, parts)
-    coerced = operand(_number(value), tensor.dtype)
+    coerced = operand(_given(value, tensor.dtype), tensor.dtype)
     if coerced is None:
         raise DtypeError(
             f"expected a tensor, an array or a number, got {type(value).__name__}",
@@ -51,9 +52,19 @@ def assign(tensor: TensorInterface, key: indexing.Key, value: Operand) -> None:
         raise indexing.refusal(tensor.shape, problem) from None
 
 
-def _number(value: Operand) -> Operand:
-    """A scalar of NumPy as Python's number: a single value is stored in the tensor's type, whatever its own is."""
-    return plain_number(value) if isinstance(value, np.bool_ | np.integer | np.floating) else value
+def _given(value: Operand, dtype: DType) -> Operand:
+    """A number of NumPy as Python's, and a list of numbers in the tensor's type: its own types are no matter."""
+    if isinstance(value, np.bool_ | np.integer | np.floating):
+        return plain_number(value)
+    if not isinstance(value, list | tuple | range):
+        return value
+    own = asarray(value, device=CPU).dtype
+    if is_higher(own.kind, dtype.kind):
+        raise DtypeError(
+            f"a {type(value).__name__} of {own} does not go into a tensor of {dtype}",
+            hint="cast the tensor first, or give numbers of its kind",
+        )
+    return asarray(value, nearest(dtype), device=CPU)
 
 
 def _check_stored(dtype: DType, into: DType) -> None:
@@ -71,7 +82,7 @@ def _on_device(tensor: TensorInterface, key: tuple[Any, ...], value: Operand) ->
             shapes=[f"{format_shape(tensor.shape)}, strides {format_shape(tensor.strides)}"],
             hint="assign to the tensor that it is a view of, with one index for both",
         )
-    given = _number(value)
+    given = _given(value, tensor.dtype)
     if not isinstance(given, bool | int | float):
         given = asarray(value)
         _check_stored(given.dtype, tensor.dtype)

@@ -43,6 +43,8 @@ def asarray(
     `copy=False` is an error where memory cannot be shared.
     """
     kind = type(x)
+    if kind is range:
+        x, kind = list(cast(range, x)), list
     if kind in _PYTHON_TYPES:
         if copy is False:
             raise ResourceError(f"a Python {kind.__name__} has no memory to share", hint="leave copy=False out")
@@ -56,7 +58,7 @@ def asarray(
     elif hasattr(x, "__cuda_array_interface__"):
         elements, found, buffer = provided_backend("cuda").import_array(x)
         tensor = Tensor.wrap(elements, found, buffer.device, buffer)
-    elif hasattr(x, "__array__") or hasattr(x, "__array_interface__") or isinstance(x, memoryview | bytearray):
+    elif hasattr(x, "__array__") or hasattr(x, "__array_interface__") or isinstance(x, memoryview | bytearray | packed):
         tensor = _from_array(np.asarray(cast(Any, x)), copy)
     else:
         raise DtypeError(
@@ -208,7 +210,8 @@ def fresh(values: Array, dtype: DType, device: DeviceLike | None) -> Tensor:
 
 def sizes_of(shape: ShapeLike) -> tuple[int, ...]:
     """`shape` as a tuple of sizes."""
-    items: Any = shape if isinstance(shape, tuple | list) else (shape,)
+    listed: Any = shape.tolist() if isinstance(shape, np.ndarray | Tensor) else shape
+    items: Any = listed if isinstance(listed, tuple | list) else (listed,)
     try:
         sizes = tuple(map(index, items))
     except TypeError:
@@ -265,6 +268,8 @@ def empty(shape: ShapeLike, dtype: DTypeLike = f32, device: DeviceLike | None = 
 
 def full(shape: ShapeLike, value: Scalar, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
     """A tensor of `value`; f32, i64 or bool by the type of `value` unless `dtype` says otherwise."""
+    if isinstance(value, Tensor):
+        value, dtype = value.item(), value.dtype if dtype is None else dtype
     dtype = as_dtype(type(value) if dtype is None else dtype)
     filled = aligned_empty(sizes_of(shape), dtype.storage)
     filled[...] = weak_scalar(value, dtype)
@@ -280,6 +285,11 @@ def _check_numbers(name: str, given: Sequence[Any]) -> None:
         raise DtypeError(f"{name} expects numbers, got {list(given)}", hint="give finite numbers") from None
 
 
+def _bound(given: object) -> object:
+    """A number of NumPy, or of a tensor, as one of Python's."""
+    return given.item() if isinstance(given, np.generic | Tensor) and not given.ndim else given
+
+
 def arange(
     start: float,
     stop: float | None = None,
@@ -288,7 +298,7 @@ def arange(
     device: DeviceLike | None = None,
 ) -> Tensor:
     """start, start + step, … below `stop`; from 0 where only one bound is given. i64, or f32 if a bound is a float."""
-    first, last = (0, start) if stop is None else (start, stop)
+    first, last, step = [_bound(one) for one in ((0, start) if stop is None else (start, stop)) + (step,)]
     bounds = (first, last, step)
     _check_numbers("arange", bounds)
     whole = all(isinstance(bound, int) for bound in bounds)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from types import EllipsisType
 from typing import Any, SupportsIndex, TypeAlias, cast
@@ -48,6 +49,29 @@ def for_numpy(shape: tuple[int, ...], parts: tuple[Part, ...]) -> tuple[Any, ...
         found.append(array if part.dtype.kind is Kind.BOOL else array.astype(np.intp))
     # With an ellipsis, NumPy answers with an array where it would otherwise read out a scalar.
     return tuple(found) if any(one is Ellipsis for one in found) else (*found, Ellipsis)
+
+
+def selected(shape: tuple[int, ...], parts: tuple[Part, ...]) -> int:
+    """How many elements arrays of integers choose; 0 where a mask decides that, or where the parts do not fit."""
+    taken, extents = [part for part in parts if part is not None and part is not Ellipsis], list(shape)
+    if len(taken) > len(shape) or any(hasattr(part, "dtype") and part.dtype.kind is Kind.BOOL for part in taken):
+        return 0
+    axis, arrays = 0, list[tuple[int, ...]]()
+    for part in parts:
+        if part is Ellipsis:
+            axis += len(shape) - len(taken)
+        elif isinstance(part, slice):
+            extents[axis] = len(range(*part.indices(shape[axis])))
+            axis += 1
+        elif part is not None:
+            extents[axis] = 1
+            arrays += [] if isinstance(part, int) else [part.shape]
+            axis += 1
+    try:
+        total = math.prod(np.broadcast_shapes(*arrays))
+    except ValueError:
+        return 0
+    return total * math.prod(extents)
 
 
 def for_device(key: Key, parts: tuple[Part, ...], device: Device) -> tuple[Any, ...]:

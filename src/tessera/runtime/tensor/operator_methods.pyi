@@ -309,7 +309,7 @@ class OperatorMethods:
         """The largest element over `axis`, or over all axes; NaN if there is one."""
 
     def mean(self, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
-        """The mean over `axis`, or over all axes."""
+        """The mean over `axis`, or over all axes; of integers and bools in f32, from their exact sum."""
 
     def min(self, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
         """The smallest element over `axis`, or over all axes; NaN if there is one."""

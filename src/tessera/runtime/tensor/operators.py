@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from types import MethodType
+from types import MappingProxyType, MethodType
 from typing import Any, TypeAlias, TypeVar
 from typing import cast as cast_type
 
@@ -14,7 +15,7 @@ import numpy as np
 
 from tessera import knobs
 from tessera.dtypes.casting import cast
-from tessera.dtypes.promotion import as_dtype, promote
+from tessera.dtypes.promotion import as_dtype, as_float, beside_number, promote
 from tessera.dtypes.types import INTEGERS, DType, Kind, bool_, f16, f32, f64
 from tessera.errors import DtypeError
 from tessera.ir.common import elementwise
@@ -40,6 +41,7 @@ _DIRECT = frozenset({f64, f32, f16, bool_, *(dtype for dtype in INTEGERS if dtyp
 
 
 Surface: TypeAlias = tuple[Mapping[str, Callable[..., Any]], Mapping[str, Callable[..., Any]]]
+NumpyFunctions: TypeAlias = Mapping[object, Callable[..., Any]]
 
 
 def _no_attribute(what: str, name: str) -> AttributeError:
@@ -54,12 +56,21 @@ class _Operators:
         self.aliases = frozenset[str]()
         """Other names of operators and methods."""
         self.missing: Callable[[str, str], AttributeError] = _no_attribute
+        self._numpy_functions: Callable[[], NumpyFunctions] | None = None
 
     def use(
-        self, surface: Callable[[], Surface], aliases: frozenset[str], missing: Callable[[str, str], AttributeError]
+        self,
+        surface: Callable[[], Surface],
+        aliases: frozenset[str],
+        missing: Callable[[str, str], AttributeError],
+        numpy_functions: Callable[[], NumpyFunctions],
     ) -> None:
-        """Says where the operators are, which load when first used, and what is said of one that is not there."""
-        self._surface, self.aliases, self.missing = surface, aliases, missing
+        """Says where the operators are, and what NumPy's functions are among them, which load when first used.
+
+        And what is said of one that is not there.
+        """
+        self._surface, self._numpy_functions = surface, numpy_functions
+        self.aliases, self.missing = aliases, missing
 
     def surface(self) -> Surface:
         return ({}, {}) if self._surface is None else self._surface()
@@ -76,6 +87,10 @@ class _Operators:
             return MethodType(methods[name], value)
         except KeyError:
             raise self.missing(what, name) from None
+
+    def numpy_function(self, function: object) -> Callable[..., Any] | None:
+        """The operator that a function of NumPy is on tensors, with that function's parameters; None for others."""
+        return None if self._numpy_functions is None else self._numpy_functions().get(function)
 
     def compiled(self, name: str, elements: int) -> Callable[..., Any] | None:
         """The operator, where work on so many elements of the host is for machine code; None where it is done here.
@@ -105,7 +120,11 @@ def is_traced(value: object) -> bool:
 
 def traced_in(key: Any) -> bool:
     """Whether a value is traced, or part of an index is."""
-    return any(map(is_traced, key)) if isinstance(key, tuple) else is_traced(key)  # pyright: ignore[reportUnknownArgumentType]  (parts of any kind)
+    if isinstance(key, tuple):
+        return any(map(traced_in, key))  # pyright: ignore[reportUnknownArgumentType]  (parts of any kind)
+    if isinstance(key, slice):
+        return is_traced(key.start) or is_traced(key.stop) or is_traced(key.step)  # pyright: ignore[reportUnknownMemberType]
+    return is_traced(key)
 
 
 def nearest(dtype: DType) -> DType:
@@ -162,36 +181,69 @@ def _limits(dtype: DType) -> tuple[float | int, float | int]:
 
 def operand(value: Operand, dtype: DType) -> tuple[Array, DType] | None:
     """The elements and the type of `value` beside a tensor of `dtype`; None for what is not an operand."""
-    if type(value) in _FITTING_KINDS:
-        return weak_scalar(value, dtype), dtype
+    number = number_class(value)
+    if number is not None:
+        return weak_scalar(number(value), dtype), dtype
     if is_traced(value):  # it knows what to do with a tensor
         return None
     if not isinstance(value, type) and (hasattr(value, "__dlpack__") or hasattr(value, "__array__")):
         tensor = asarray(value)
         return tensor.numpy(), tensor.dtype
-    for plain in _FITTING_KINDS:
-        if isinstance(value, plain):  # an IntEnum member and its like
-            return weak_scalar(plain(value), dtype), dtype
     return None
+
+
+def number_class(value: object) -> type[Scalar] | None:
+    """The class of Python that a number is of, as a member of an IntEnum is an int and NumPy's f64 a float."""
+    if type(value) in _FITTING_KINDS:
+        return type(value)  # pyright: ignore[reportReturnType]  (one of these)
+    return next((plain for plain in _FITTING_KINDS if isinstance(value, plain)), None)
 
 
 def _plain(value: Operand) -> Operand:
     """An operand that is a number as one of Python's own classes, of which operators have programs."""
-    if type(value) in _FITTING_KINDS or hasattr(value, "__dlpack__") or hasattr(value, "__array__"):
-        return value
-    return next((plain(value) for plain in _FITTING_KINDS if isinstance(value, plain)), value)
+    number = number_class(value)
+    return value if number is None else number(value)
+
+
+def operand_beside(name: str, value: Operand, dtype: DType) -> tuple[Array, DType] | None:
+    """The same of an operator, where a number may take the tensor's type higher: see `beside_number`."""
+    number = number_class(value)
+    if number is not None:
+        dtype = _beside(name, dtype, number)
+    elif type(value) in (list, tuple):
+        raise DtypeError(
+            f"{name}: expected a tensor or a number, got a {type(value).__name__} of {len(value)}",
+            hint="make a tensor of it: ts.asarray(...)",
+        )
+    return operand(value, dtype)
 
 
 @functools.cache
-def _typing(name: str, left: DType, right: DType) -> tuple[DType, DType]:
-    """The type that both operands are cast to, and the type of the result."""
-    common = promote(left, right)
-    return common, _seedless(name, elementwise.result_dtype(name, (common, common)))
+def _beside(name: str, dtype: DType, number: type[Scalar]) -> DType:
+    return beside_number(as_float(dtype) if elementwise.takes_only_floats(name) else dtype, number)
+
+
+def check_power(dtype: DType, exponent: Operand) -> None:
+    """Refuses a power of integers that is none: they have no fractions."""
+    if type(exponent) is int and exponent < 0 and not dtype.is_float:
+        raise DtypeError(
+            f"integers have no power of {exponent}: {dtype} holds no fractions",
+            hint=f"give a float, x ** {float(exponent)}, or cast the tensor",
+        )
 
 
 @functools.cache
-def _unary_typing(name: str, dtype: DType) -> DType:
-    return _seedless(name, elementwise.result_dtype(name, (dtype,)))
+def _typing(name: str, left: DType, right: DType) -> tuple[str, DType, DType]:
+    """The row, the type that both operands are cast to, and the type of the result."""
+    row, common = elementwise.row_for(name, promote(left, right))
+    return row, common, _seedless(name, elementwise.result_dtype(row, (common, common)))
+
+
+@functools.cache
+def _unary_typing(name: str, dtype: DType) -> tuple[DType, DType]:
+    """The type that the operand is cast to, and the type of the result."""
+    _, taken = elementwise.row_for(name, dtype)
+    return taken, _seedless(name, elementwise.result_dtype(name, (taken,)))
 
 
 def _seedless(name: str, result: DType) -> DType:
@@ -209,7 +261,7 @@ def _evaluate(
     """One row on two operands, which are `given` as Python has them, and as elements with their types."""
     (a, a_dtype), (b, b_dtype) = left, right
     try:
-        common, result = _typing(name, a_dtype, b_dtype)
+        row, common, result = _typing(name, a_dtype, b_dtype)
     except DtypeError as error:
         error.shapes = (f"{format_shape(a.shape)} of {a_dtype}", f"{format_shape(b.shape)} of {b_dtype}")
         raise
@@ -225,19 +277,21 @@ def _evaluate(
     if b_dtype is not common:
         b = cast(b, b_dtype, nearest(common))
     # Fresh memory is always C-ordered and 64-byte aligned, so that equal calls give equal metas.
-    return self.wrap(aligned(elementwise.apply(name, (a, b), (common, common))), result)
+    return self.wrap(aligned(elementwise.apply(row, (a, b), (common, common))), result)
 
 
 def binary(name: str) -> Callable[[T, Operand], T]:
     """The operator `tensor ∘ other` of one row of the elementwise table."""
 
     def operate(self: T, other: Operand) -> T:
+        if name == "pow":
+            check_power(self.dtype, other)
         if self.device.is_accelerator or (type(other) is type(self) and other.device.is_accelerator):
             return OPERATORS.method("__elementwise__")(name, self, other)
         if type(other) is type(self):
             sides = (self.numpy(), self.dtype), (other.numpy(), other.dtype)
             return _evaluate(self, name, (self, other), *sides)
-        coerced = operand(other, self.dtype)
+        coerced = operand_beside(name, other, self.dtype)
         if coerced is None:
             return NotImplemented
         return _evaluate(self, name, (self, _plain(other)), (self.numpy(), self.dtype), coerced)
@@ -252,7 +306,7 @@ def reflected(name: str) -> Callable[[T, Operand], T]:
     def operate(self: T, other: Operand) -> T:
         if self.device.is_accelerator:
             return OPERATORS.method("__elementwise__")(name, other, self)
-        coerced = operand(other, self.dtype)
+        coerced = operand_beside(name, other, self.dtype)
         if coerced is None:
             return NotImplemented
         return _evaluate(self, name, (_plain(other), self), coerced, (self.numpy(), self.dtype))
@@ -268,11 +322,84 @@ def unary(name: str) -> Callable[[T], T]:
         if self.device.is_accelerator:
             return OPERATORS.method("__elementwise__")(name, self)
         array, dtype = self.numpy(), self.dtype
-        result = _unary_typing(name, dtype)
+        taken, result = _unary_typing(name, dtype)
         compiled = OPERATORS.compiled("__elementwise__", array.size)
         if compiled is not None:
             return compiled(name, self)
-        return self.wrap(aligned(elementwise.apply(name, (array,), (dtype,))), result)
+        if taken is not dtype:
+            array = cast(array, dtype, taken)
+        return self.wrap(aligned(elementwise.apply(name, (array,), (taken,))), result)
 
     operate.__name__ = name
     return tracked(operate)
+
+
+ROWS_OF_NUMPY: Mapping[str, str] = MappingProxyType(
+    {
+        "absolute": "abs",
+        "negative": "neg",
+        "invert": "not",
+        "rint": "round",
+        **{name: name for name in ("sign", "exp", "exp2", "expm1", "log", "log2", "log1p", "sqrt", "reciprocal")},
+        **{name: name for name in ("sin", "cos", "tan", "tanh", "floor", "ceil", "trunc")},
+        **{name: name for name in ("isnan", "isinf", "isfinite", "copysign")},
+        "add": "add",
+        "subtract": "sub",
+        "multiply": "mul",
+        "divide": "div",
+        "true_divide": "div",
+        "floor_divide": "floordiv",
+        "remainder": "rem",
+        "power": "pow",
+        "maximum": "max",
+        "minimum": "min",
+        "arctan2": "atan2",
+        "bitwise_and": "and",
+        "bitwise_or": "or",
+        "bitwise_xor": "xor",
+        "left_shift": "shl",
+        "right_shift": "shr",
+        "less": "lt",
+        "less_equal": "le",
+        "greater": "gt",
+        "greater_equal": "ge",
+        "equal": "eq",
+        "not_equal": "ne",
+    }
+)
+"""The rows of the elementwise table that functions of NumPy are, by their names there."""
+
+
+def row_on(name: str, left: Operand, *right: Operand) -> Operand:
+    """A row on operands of which one is a tensor, as NumPy's functions have them; NotImplemented as for operators."""
+    if not right:
+        return _unary_of(name)(left)
+    (other,) = right
+    return _binary_of(name)(left, other) if hasattr(left, "geometry") else _reflected_of(name)(other, left)
+
+
+def rounded(x: Operand, digits: int | None) -> Operand:
+    """`round(x, digits)` of a tensor or a traced value: to so many decimal places, of two the even one."""
+    by_row = OPERATORS.method("__elementwise__") if is_traced(x) else row_on
+    nearest_whole = functools.partial(by_row, "round")
+    if digits is None:
+        return nearest_whole(x)
+    if x.dtype.is_integer and digits >= 0:
+        return +x
+    scale = 10.0 ** abs(digits)
+    wide = x if x.dtype.is_float and x.dtype.bits >= 32 else x.to(f32 if x.dtype.is_float else f64)
+    whole = nearest_whole(wide * scale if digits > 0 else wide / scale)
+    return (whole / scale if digits > 0 else whole * scale).to(x.dtype)
+
+
+def takes(function: Callable[..., Operand], args: Sequence[Operand], kwargs: Mapping[str, Operand]) -> bool:
+    """Whether a function has parameters for these arguments."""
+    try:
+        _signature(function).bind(*args, **kwargs)
+    except TypeError:
+        return False
+    return True
+
+
+_signature = functools.cache(inspect.signature)
+_unary_of, _binary_of, _reflected_of = functools.cache(unary), functools.cache(binary), functools.cache(reflected)

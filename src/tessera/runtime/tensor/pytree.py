@@ -71,4 +71,9 @@ def _rebuild(dtype: DType, children: Iterable[Any]) -> QuantizedTensor:
     return QuantizedTensor(values, scales, dtype)
 
 
-register_node(QuantizedTensor, lambda quantized: ((quantized.values, quantized.scales), quantized.dtype), _rebuild)
+_register_in_optree(
+    QuantizedTensor,
+    lambda quantized: ((quantized.values, quantized.scales), quantized.dtype, ("values", "scales")),
+    _rebuild,
+    namespace=NAMESPACE,
+)

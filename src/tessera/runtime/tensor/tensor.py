@@ -23,8 +23,20 @@ from tessera.runtime.tensor.dlpack import ExchangeError
 from tessera.runtime.tensor.indexing import Key
 from tessera.runtime.tensor.interface import DTypeLike, asarray
 from tessera.runtime.tensor.meta import Meta, alignment_of, may_overlap
-from tessera.runtime.tensor.operators import OPERATORS, Operand, Scalar, binary, reflected, traced_in, unary
-from tessera.runtime.tensor.printing import show
+from tessera.runtime.tensor.operators import (
+    OPERATORS,
+    ROWS_OF_NUMPY,
+    Operand,
+    Scalar,
+    binary,
+    reflected,
+    rounded,
+    row_on,
+    takes,
+    traced_in,
+    unary,
+)
+from tessera.runtime.tensor.printing import show, show_as_html
 from tessera.runtime.tensor.tracking import histories, remember, tracked
 from tessera.runtime.tensor.transfer import transfer
 from tessera.shapes import rules
@@ -69,7 +81,7 @@ class Tensor(OperatorMethods):
     # the host cannot reach the elements, it is a `DeviceArray`, which has no way to them.
     __slots__ = ("__weakref__", "_buffer", "device", "dtype", "geometry", "known_meta")
 
-    # NumPy's arrays leave operators with a tensor to the tensor: `array + tensor` is a tensor.
+    # Arrays of other libraries leave operators with a tensor to the tensor, as those of NumPy do by `__array_ufunc__`.
     __array_priority__ = 100
 
     geometry: Array
@@ -222,7 +234,9 @@ class Tensor(OperatorMethods):
 
         `copy=True` always copies, and `copy=False` never does: it is an error where no view is possible.
         """
-        target = cast(Shape, rules.reshape(self.shape, _integers(shape, "reshape")))
+        target = _integers(shape, "reshape")
+        if math.prod(target) != self.size or min(target, default=0) < 0:  # -1 is what is left, and others do not fit
+            target = cast(Shape, rules.reshape(self.shape, target))
         if copy:
             return self.copy().reshape(target, copy=False)
         try:
@@ -301,6 +315,10 @@ class Tensor(OperatorMethods):
         parts, is_view = indexing.parts_of(key)
         if not is_view and self.device.is_accelerator:
             return OPERATORS.method("__getitem__")(self, indexing.for_device(key, parts, self.device))
+        if not is_view:
+            compiled = OPERATORS.compiled("__getitem__", indexing.selected(self.shape, parts))
+            if compiled is not None:
+                return compiled(self, parts)
         array = self.geometry if is_view else self.numpy()
         try:
             found = array[indexing.for_numpy(self.shape, parts)]
@@ -406,6 +424,12 @@ class Tensor(OperatorMethods):
         return self.values().tolist()
 
     def __bool__(self) -> bool:
+        if self.size != 1:
+            raise ShapeError(
+                f"a condition takes one element, this tensor has {self.size}",
+                shapes=[format_shape(self.shape)],
+                hint="say which is meant: .any() or .all(); elements are chosen by ts.where",
+            )
         return bool(self.item())
 
     def __int__(self) -> int:
@@ -422,8 +446,23 @@ class Tensor(OperatorMethods):
             )
         return int(self.item())
 
+    def __contains__(self, value: object) -> bool:
+        """Whether some element equals `value`, which broadcasts."""
+        found: Any = self == value
+        return found if isinstance(found, bool) else bool(found.any())
+
+    def __round__(self, digits: int | None = None) -> Tensor:
+        return rounded(self, digits)
+
+    def __trunc__(self) -> int:
+        return math.trunc(self.item())
+
     def __repr__(self) -> str:
         return show(self)
+
+    def _repr_html_(self) -> str:
+        """A table for notebooks."""
+        return show_as_html(self)
 
     def __format__(self, form: str) -> str:
         """The only element in a number's format; without one, what `str` gives."""
@@ -454,8 +493,30 @@ class Tensor(OperatorMethods):
             return array.astype(dtype)
         return array.copy() if copy else array
 
+    def __array_ufunc__(self, function: Any, method: str, *operands: Any, **options: Any) -> Any:
+        """NumPy's elementwise functions are operators on tensors; those that are none here take arrays, and give them.
+
+        With `out=` they write there, and give that.
+        """
+        if method == "__call__" and not options:
+            row = ROWS_OF_NUMPY.get(function.__name__)
+            if row is not None:
+                return row_on(row, *operands)
+            found = OPERATORS.numpy_function(function)
+            if found is not None:
+                return found(*operands)
+        arrays = {name: _as_arrays(value) for name, value in options.items()}
+        result = getattr(function, method)(*_as_arrays(operands), **arrays)
+        out: Any = options.get("out")
+        return result if out is None else out[0] if len(out) == 1 else out
+
     def __array_function__(self, function: Any, types: object, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        """NumPy's functions take tensors of the host for arrays on the same memory, and give NumPy's arrays."""
+        """NumPy's functions of an operator's meaning are that operator; others take arrays, and give them."""
+        found = OPERATORS.numpy_function(function)
+        if found is not None and takes(found, args, kwargs):
+            result = found(*args, **kwargs)
+            if result is not NotImplemented:
+                return result
         return function(*_as_arrays(args), **{name: _as_arrays(value) for name, value in kwargs.items()})
 
     @property
@@ -530,6 +591,12 @@ class Tensor(OperatorMethods):
 
     def __pos__(self) -> Tensor:
         return self
+
+    def __divmod__(self, other: Operand) -> tuple[Tensor, Tensor]:
+        return self // other, self % other
+
+    def __rdivmod__(self, other: Operand) -> tuple[Tensor, Tensor]:
+        return other // self, other % self
 
     def __matmul__(self, other: Operand) -> Tensor:
         return OPERATORS.method("__matmul__")(self, other)

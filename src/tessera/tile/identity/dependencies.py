@@ -64,7 +64,7 @@ ASKS_THE_WORLD = frozenset(
     {"time", "random", "secrets", "uuid", "datetime", "socket", "subprocess", "tempfile", "io", "_io", "_random"}
 )
 """Libraries whose answers are others the next time, and no value of Python's tells it."""
-_BORING = frozenset(
+NO_DEPENDENCY = frozenset(
     [
         *("__module__", "__doc__", "__dict__", "__weakref__", "__qualname__", "__annotations__", "__slots__"),
         *("__match_args__", "__parameters__", "__orig_bases__", "__abstractmethods__"),
@@ -73,6 +73,7 @@ _BORING = frozenset(
         *("__static_attributes__", "__firstlineno__", "__annotate__", "__annotate_func__", "__annotations_cache__"),
     ]
 )
+"""Attributes of classes that no code depends on."""
 
 
 class Held(NamedTuple):
@@ -470,8 +471,13 @@ class Dependencies:
         reads = self._reads
         self._part.setdefault(("class", id(kind)), (label, kind, {}))  # what it gets is noticed even if it has nothing
         for name, value in list(vars(kind).items()):
-            is_special = name.startswith("__") and name.endswith("__") and name not in _BORING
-            if is_special or name in reads.attributes or name in reads.words or (reads.by_name and name not in _BORING):
+            is_special = name.startswith("__") and name.endswith("__") and name not in NO_DEPENDENCY
+            if (
+                is_special
+                or name in reads.attributes
+                or name in reads.words
+                or (reads.by_name and name not in NO_DEPENDENCY)
+            ):
                 self._hold_part("class", label, kind, name, value)
                 self._push(f"{label}.{name}", value)
 

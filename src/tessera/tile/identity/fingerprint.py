@@ -61,8 +61,12 @@ class Fingerprints:
         if (parts := getattr(kind, "identity_parts", None)) is not None:
             return (kind.__qualname__, self.all(parts(value)))
         if isinstance(value, type) and not is_kernel_module(value.__module__):
-            return ("type", *_qualified_name(value))
-        raise NoFingerprint(f"something of type {kind.__qualname__}")  # its text may be long, or on a device
+            return ("type", *qualified_name(value))
+        return self.other(value)
+
+    def other(self, value: Any) -> object:
+        """Something that is not told by its value alone."""
+        raise NoFingerprint(f"something of type {type(value).__qualname__}")  # its text may be long, or on a device
 
     def all(self, values: Any) -> tuple[object, ...]:
         return tuple([self.of(value) for value in values])
@@ -71,7 +75,7 @@ class Fingerprints:
         if not is_users_function(function) or not is_kernel_module(function.__module__):
             if (function.__module__ or "").partition(".")[0] in ASKS_THE_WORLD or function is os.getenv:
                 raise NoFingerprint(f"{function!r}, whose answers differ from process to process")
-            return _qualified_name(function)
+            return qualified_name(function)
         if function in self.functions:
             return self.functions[function]
         self.functions[function] = len(self.functions)
@@ -147,7 +151,7 @@ class Fingerprints:
         return tuple(sorted(str(self.of(value)) for value in values))
 
 
-def _qualified_name(value: Any) -> tuple[str, str]:
+def qualified_name(value: Any) -> tuple[str, str]:
     """The module and the name that a function or type is found under; functions of one maker have a name in common.
 
     Under the name of a library's kernel there is the kernel, which has the function.

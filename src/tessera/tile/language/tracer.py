@@ -13,7 +13,7 @@ from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import IndexType, LocationAttr, StringAttr, UnitAttr
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
-from tessera.dtypes.promotion import accumulator, promote
+from tessera.dtypes.promotion import accumulator, promote_exactly
 from tessera.dtypes.types import BY_NAME, DType, Kind, bool_, f32, f64, i64
 from tessera.errors import CompileError, DtypeError, RangeError, ShapeError, SourceSpan, caller_frame
 from tessera.ir.common.elements import element_of, tile_of
@@ -439,7 +439,7 @@ class Tracer:
             if name == "div" and second.denominator:
                 return self._safe_division(first, second)
             try:
-                common = promote(first.dtype, second.dtype)
+                common = promote_exactly(first.dtype, second.dtype)
             except DtypeError as error:
                 error.shapes = (str(first), str(second))
                 raise
@@ -450,7 +450,7 @@ class Tracer:
         """Row sums of a softmax are 0 only where everything was masked; the result is 0 there."""
         empty = self.elementwise("eq", [denominator, self.tile_like(0.0, denominator)])
         divisor = self.elementwise("select", [empty, self.tile_like(1.0, denominator), denominator])
-        common = promote(numerator.dtype, denominator.dtype)
+        common = promote_exactly(numerator.dtype, denominator.dtype)
         quotient = self.elementwise("div", [self.cast(numerator, common), self.cast(divisor, common)])
         return self.where(empty, 0.0, quotient)
 
@@ -495,8 +495,8 @@ class Tracer:
             return dtype
         floats = [dtype for dtype in types if dtype is not None and dtype.is_float]
         if floats:
-            return promote(*floats) if len(floats) > 1 else floats[0]
-        return None if None in types else promote(*(dtype for dtype in types if dtype is not None))
+            return promote_exactly(*floats) if len(floats) > 1 else floats[0]
+        return None if None in types else promote_exactly(*(dtype for dtype in types if dtype is not None))
 
     def convert(self, value: Any, dtype: DType | None) -> Scalar:
         """A scalar or number as a scalar of a type; scalars are weakly typed, so this may round."""
@@ -554,7 +554,7 @@ class Tracer:
                 "tile.where needs a tile for at least one of its values", hint="use tile.full for the other"
             )
         a, b = self.tile_like(first, tiles[0]), self.tile_like(second, tiles[0])
-        common = promote(a.dtype, b.dtype)
+        common = promote_exactly(a.dtype, b.dtype)
         return self.elementwise("select", [condition, self.cast(a, common), self.cast(b, common)])
 
     def cast(self, value: Any, dtype: DType) -> Any:

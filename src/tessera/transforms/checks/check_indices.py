@@ -40,11 +40,17 @@ class CheckIndices(ModulePass):
     name = "check-indices"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        found = [one for one in op.walk() if isinstance(one, graph.GatherOp | graph_indexing.ScatterOp)]
-        for number, one in enumerate(found):
-            kernel = _kernel(f"check_indices_{number}", one)
+        found = [
+            (one, number)
+            for one in op.walk()
+            if isinstance(one, Looking)
+            for number, indices in enumerate(one.indices)
+            if not isinstance(indices.owner, graph.IotaOp)
+        ]
+        for count, (one, number) in enumerate(found):
+            kernel = _kernel(f"check_indices_{count}", one, number)
             op.body.block.insert_op_before(kernel, op.body.block.first_op)  # pyright: ignore[reportArgumentType]  (there is one)
-            _look_first(one, kernel)
+            _look_first(one, number, kernel)
         if found:
             for function in op.walk():
                 if isinstance(function, graph.FuncOp):
@@ -52,21 +58,23 @@ class CheckIndices(ModulePass):
                     function.properties["effects"] = ArrayAttr([StringAttr(one) for one in sorted(declared)])
 
 
-def _look_first(op: Looking, kernel: tile.FuncOp) -> None:
+def _look_first(op: Looking, number: int, kernel: tile.FuncOp) -> None:
     """Indices as one row go through the kernel, and come back as they were."""
-    indices = graph_type(op.indices)
-    row = graph.ReshapeOp(op.indices, (element_count(indices.shape),))
+    indices = graph_type(op.indices[number])
+    row = graph.ReshapeOp(op.indices[number], (element_count(indices.shape),))
     call = graph.CallKernelOp(kernel.sym_name.data, [op.operand, row.result], [graph_type(row.result)])
     back = graph.ReshapeOp(call.results_[0], indices.shape)
     made: list[Operation] = [row, call, back]
     adopt_location(made, op)
     Rewriter.insert_op(made, InsertPoint.before(op))
-    op.operands = [back.result if operand is op.indices else operand for operand in op.operands]
+    before = len(op.operands) - len(op.indices)
+    op.operands = [back.result if at == before + number else one for at, one in enumerate(op.operands)]
 
 
-def _kernel(name: str, op: Looking) -> tile.FuncOp:
+def _kernel(name: str, op: Looking, number: int) -> tile.FuncOp:
     """A copy of a row of indices, each of which has to lie along an axis of the first argument."""
-    source, indices, axis = graph_type(op.operand), graph_type(op.indices), op.axis.value.data
+    source, indices = graph_type(op.operand), graph_type(op.indices[number])
+    axis = list(op.axes.iter_values())[number]
     count: Size = dim("n")
     shapes: list[list[Size]] = [[dim(f"d{number}") for number in range(len(source.shape))], [count], [count]]
     row = ViewType(1, indices.element)

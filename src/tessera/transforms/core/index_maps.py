@@ -331,12 +331,25 @@ def concatenated_before(op: graph.ConcatenateOp, number: int) -> Size:
 
 
 def _gather(op: graph.GatherOp, number: int, given: Coordinates, splits: Splits) -> Coordinates:
-    axis, count = op.axis.value.data, len(graph_type(op.indices).shape)
-    where = given[axis : axis + count]
-    if number == 1:
+    axes, count = list(op.axes.iter_values()), len(graph_type(op.indices[0]).shape)
+    where = given[axes[0] : axes[0] + count]
+    if number:
         return where
+    found = dict(zip(axes, op.indices, strict=True))
+    kept = iter((*given[: axes[0]], *given[axes[0] + count :]))
+    shape = graph_type(op.operand).shape
+    return tuple(
+        looked_up(found[axis], where, extent) if axis in found else next(kept) for axis, extent in enumerate(shape)
+    )
+
+
+def looked_up(value: SSAValue, at: Coordinates, extent: Size) -> Index:
+    """The index that is at some coordinates of a value, along an axis that is so long; one of what counts is known."""
+    if isinstance(value.owner, graph.IotaOp):
+        axis = value.owner.axis.value.data
+        return at[axis] if graph_type(value).shape[axis] == extent else at[axis].opened()
     # An index may be outside of the operand: it reads as 0 then.
-    return (*given[:axis], Index.of(Looked(op.indices, where)).opened(), *given[axis + count :])
+    return Index.of(Looked(value, at)).opened()
 
 
 def _start(op: Operation, start: SSAValue, whole: Size, part: Size) -> Index:

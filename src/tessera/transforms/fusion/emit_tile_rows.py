@@ -25,8 +25,8 @@ from tessera.ir.schedule import dialect as schedule
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_type
 from tessera.transforms.core.index_maps import Coordinates, Index, Var, concatenated_before, pulled, update_starts
-from tessera.transforms.fusion.emit_tile_steps import emit_steps, new_kernel, source_tile
-from tessera.transforms.fusion.region_spaces import SOURCES, Space, UnfitError, folded_extents, operand_of, space_of
+from tessera.transforms.fusion.emit_tile_steps import Step, emit_steps, new_kernel, source_tile
+from tessera.transforms.fusion.region_spaces import Space, UnfitError, folded_extents, operand_of, space_of
 from tessera.transforms.fusion.row_blocks import tile_axes
 from tessera.transforms.fusion.tile_builder import TileWriter
 
@@ -36,8 +36,10 @@ def emit_rows(name: str, region: schedule.RegionOp) -> tile.FuncOp:
     end = region.body.block.last_op
     assert isinstance(end, schedule.YieldOp)
     ops = [op for op in region.body.block.ops if op is not end]
-    steps = [op for op in ops if isinstance(op, graph_indexing.CumulateOp | graph_indexing.ScatterOp)]
-    if len(steps) == 1 and all(op is steps[0] or isinstance(op, SOURCES) for op in ops):
+    steps = [op for op in ops if isinstance(op, Step)]
+    # What replaces a part is written for all of the array where its region is pointwise, or folds.
+    whole = region.kind.data == "pointwise" or any(isinstance(op, graph.ReduceOp) for op in ops)
+    if len(steps) == 1 and not (whole and isinstance(steps[0], graph_indexing.DynamicUpdateSliceOp)):
         return emit_steps(name, region, steps[0])
     try:
         space = space_of(ops, list(end.values))

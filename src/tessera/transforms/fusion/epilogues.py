@@ -14,6 +14,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from tessera.ir.graph import dialect as graph
 from tessera.ir.graph.types import graph_type
 from tessera.shapes.expr import Shape, Size
+from tessera.transforms.core.block_order import number_in_block
 from tessera.transforms.core.index_digits import PULL, PUSH, Map, plain, pull, push
 from tessera.transforms.fusion.fusion_refusals import AS_KERNEL, NOT_AT_ONCE, FusionRefusals, Reason, named
 from tessera.transforms.fusion.region_tiles import is_count, refusal
@@ -133,7 +134,7 @@ def _reads(value: SSAValue) -> bool:
 
 def depends_on(value: SSAValue, members: Collection[Operation], block: Block, first: Operation) -> bool:
     """Whether a value is made, by way of others, of what some ops give; `first` is the earliest of them."""
-    start = block.get_operation_index(first)
+    start = number_in_block(first)
     seen: set[Operation] = set()
     queue = [value]
     while queue:
@@ -144,7 +145,7 @@ def depends_on(value: SSAValue, members: Collection[Operation], block: Block, fi
         if op in members:
             return True
         seen.add(op)
-        if block.get_operation_index(op) > start:
+        if number_in_block(op) > start:
             queue += [operand for inner in op.walk() for operand in inner.operands]
     return False
 

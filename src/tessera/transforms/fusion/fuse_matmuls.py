@@ -21,6 +21,7 @@ from tessera.ir.common.schedule_attributes import Config
 from tessera.ir.graph import dialect as graph
 from tessera.ir.graph.types import GraphTensorType, graph_type
 from tessera.shapes.expr import Shape, Size, element_count
+from tessera.transforms.core.block_order import number_in_block
 from tessera.transforms.core.index_digits import PULL, Map, pull
 from tessera.transforms.core.rewriting import adopt_location
 from tessera.transforms.fusion.emit_tile_matmuls import COLUMN, DEPTH, ROW, spaces_of
@@ -262,7 +263,7 @@ def _level(op: graph.MatmulOp, work: EpilogueWork, block: Block) -> tuple[graph.
     results = results_of(work.ops, block)
     following = make_room(work.ops)
     members = [*work.copied, *work.ops]
-    members.sort(key=block.get_operation_index)
+    members.sort(key=number_in_block)
     made: dict[Operation, Operation] = {}
     for one in members:
         rule = _flattener(one, flat.full)

@@ -12,6 +12,7 @@ from tessera.ir.common.schedule_attributes import Config
 from tessera.ir.graph import dialect as graph
 from tessera.ir.graph.types import graph_type
 from tessera.shapes.expr import element_count
+from tessera.transforms.core.block_order import in_order
 from tessera.transforms.fusion.emit_tile_matmuls import COLUMN, ROW, positions_after
 from tessera.transforms.fusion.epilogues import EpilogueWork, at_once, is_whole, longest, side_ops
 from tessera.transforms.fusion.fuse_matmuls import operand_ops
@@ -93,7 +94,7 @@ def _made_ops(read: Read, online: Online, block: Block) -> tuple[list[Operation]
 
 
 def _work(online: Online, block: Block) -> EpilogueWork:
-    ops = sorted(online.ops, key=block.get_operation_index)
+    ops = in_order(online.ops)
     rows = positions_after(dict((*online.tops, *online.totals)), ops)
     blocks = {ROW: online.spaces.rows, COLUMN: online.spaces.columns}
     return EpilogueWork(blocks, ops, {}, {**rows, online.values.result: online.spaces.result})

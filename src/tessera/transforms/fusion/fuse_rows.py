@@ -20,10 +20,11 @@ from tessera.ir.graph import indexing as graph_indexing
 from tessera.ir.graph.types import graph_type
 from tessera.ir.schedule import dialect as schedule
 from tessera.shapes.expr import Size, element_count
+from tessera.transforms.core.block_order import in_order, number_in_block
 from tessera.transforms.core.index_maps import RULES, Var
 from tessera.transforms.core.legality import LEVELS, VIEWS
 from tessera.transforms.core.rewriting import replace
-from tessera.transforms.fusion.emit_tile_steps import steps_config
+from tessera.transforms.fusion.emit_tile_steps import Step, index_work, steps_config, writes_part
 from tessera.transforms.fusion.fusion_refusals import AS_KERNEL, NOT_AT_ONCE, FusionRefusals, Reason, first_user, named
 from tessera.transforms.fusion.region_spaces import FOLDS, Space, UnfitError, folded_extents, space_of
 from tessera.transforms.fusion.regions import enclosable, enclose, erase_unused, is_splat, results_of, untold
@@ -195,6 +196,25 @@ def _takes_counts(user: Operation) -> bool:
     return type(user) in RULES or isinstance(user, (*FOLDS, schedule.RegionOp))
 
 
+def is_step(op: Operation) -> bool:
+    """Whether an op is a kernel of its own: it goes along an axis in order, or writes a part of what is kept.
+
+    A part that is replaced is one unless all that reads the result is algebra, which looks at the part by itself.
+    """
+    return isinstance(op, _STEPS) or (writes_part(op) and not _is_read_by_algebra(op))
+
+
+def _is_read_by_algebra(op: Operation) -> bool:
+    """Whether all that reads the result of an op computes with it, through views or not."""
+    users = [use.operation for use in op.results[0].uses]
+    return all(
+        (type(user) in RULES or isinstance(user, FOLDS))
+        and not is_step(user)
+        and (not isinstance(user, VIEWS) or _is_read_by_algebra(user))
+        for user in users
+    )
+
+
 def _is_free(op: Operation, group: set[Operation]) -> bool:
     """Whether an arrangement of elements that exist can stay one: no op needs it in order."""
     if len(group) > 1:
@@ -207,11 +227,12 @@ def _is_free(op: Operation, group: set[Operation]) -> bool:
 def _form(group: set[Operation], copied: set[Operation], instances: int) -> None:
     # A kernel that counts along an axis has to know how long it is; one that reads the numbers does.
     told = not _untold(group | copied, results_of(group, copied))
+    alone = len(group) == 1 and is_step(next(iter(group)))
     region = enclose(group, "pointwise", Config(), copied=copied, counts=told)
     end = region.body.block.last_op
     assert isinstance(end, schedule.YieldOp)
     body = [op for op in region.body.block.ops if op is not end]
-    if isinstance(body[-1], _STEPS):
+    if alone and isinstance(body[-1], Step):
         region.properties["kind"], region.properties["config"] = Name("rows"), ConfigAttr(steps_config(body[-1]))
         return
     if any(isinstance(op, FOLDS) for op in body):
@@ -239,7 +260,7 @@ def _refuse(grown: _Grown, divided: set[Operation], refusals: FusionRefusals) ->
         if isinstance(owner := operand.owner, _STEPS if number or not isinstance(op, graph.GatherOp) else _COMPUTED)
         and owner not in inside
     ]
-    for owner, op in sorted(apart, key=lambda pair: _index(pair[1])):
+    for owner, op in sorted(apart, key=lambda pair: number_in_block(pair[1])):
         refusals.refuse([owner, op], _PARTS if isinstance(op, graph.GatherOp) else _in_order(owner), op)
     for op, reason in grown.refused.items():
         source = op.operands[0].owner if isinstance(op, VIEWS) else op
@@ -257,11 +278,6 @@ def _in_order(op: Operation) -> Reason:
     return Reason(f"{named(op)} goes along its axis in order, in a kernel of its own", AS_KERNEL, is_limit=True)
 
 
-def _index(op: Operation) -> int:
-    assert op.parent is not None
-    return op.parent.get_operation_index(op)
-
-
 def _around(user: Operation, op: Operation) -> Operation | None:
     assert op.parent is not None
     return op.parent.find_ancestor_op_in_block(user)
@@ -276,9 +292,10 @@ def _grown(root: Operation, *, quick: bool = True) -> _Grown:
     group: set[Operation] = {root}
     copied: set[Operation] = set()
     refused: dict[Operation, Reason] = {}
+    if is_step(root):
+        copied = index_work(root)
+        return _Grown(group, copied, dict.fromkeys(_producers(group, set(), copied), _in_order(root)))
     if isinstance(_space(group, copied), Reason):
-        if isinstance(root, _STEPS):
-            refused = dict.fromkeys(_producers(group, copied, ()), _in_order(root))
         return _Grown(group, copied, refused)
     waiting: set[Operation] = set()
     again = True
@@ -333,7 +350,7 @@ def _of_others(root: Operation, group: set[Operation], refused: Collection[Opera
         if isinstance(op, FOLDS) and any(_around(use.operation, op) in group for use in op.results[0].uses)
     }
     found: set[Operation] = set()
-    for op in sorted(group, key=_index):
+    for op in sorted(group, key=number_in_block):
         sizes = {
             made[owner] for operand in op.operands if isinstance(owner := operand.owner, Operation) and owner in made
         }
@@ -382,7 +399,7 @@ def _consumers(group: set[Operation], refused: Collection[Operation]) -> list[Op
         for use in result.uses
         if isinstance(use.operation, graph.EwOp) and use.operation.parent is block
     }
-    return sorted(found.difference(group, refused), key=block.get_operation_index)
+    return in_order(found.difference(group, refused))
 
 
 def _producers(group: set[Operation], copied: set[Operation], refused: Collection[Operation]) -> list[Operation]:
@@ -398,11 +415,13 @@ def _producers(group: set[Operation], copied: set[Operation], refused: Collectio
                 continue
             if producer.parent is not block or not (type(producer) in RULES or isinstance(producer, FOLDS)):
                 continue
+            if is_step(producer):
+                continue
             if isinstance(op, graph.GatherOp) and number == 0 and not isinstance(producer, VIEWS):
                 # Only some of it is read.
                 continue
             found[producer] = None
-    return sorted(found, key=block.get_operation_index, reverse=True)
+    return in_order(found)[::-1]
 
 
 def _joined(

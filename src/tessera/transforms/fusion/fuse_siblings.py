@@ -6,6 +6,7 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from tessera.ir.graph.types import graph_type
 from tessera.ir.schedule import dialect as schedule
+from tessera.transforms.core.block_order import number_in_block
 from tessera.transforms.core.rewriting import adopt_location
 from tessera.transforms.fusion.fusion_refusals import AS_KERNEL, FusionRefusals, Reason
 from tessera.transforms.fusion.region_spaces import UnfitError, space_of
@@ -42,7 +43,7 @@ def _are_siblings(first: schedule.RegionOp, second: schedule.RegionOp, block: Bl
         return False
     if not set(first.arguments) & set(second.arguments):
         return False
-    position = block.get_operation_index(first)
+    position = number_in_block(first)
     return all(_is_before(value, position, block) for value in second.arguments)
 
 
@@ -50,7 +51,7 @@ def _is_before(value: SSAValue, position: int, block: Block) -> bool:
     """Whether a value is there when the op at a position of the block begins."""
     owner = value.owner
     around = block.find_ancestor_op_in_block(owner) if isinstance(owner, Operation) else None
-    return around is None or block.get_operation_index(around) < position
+    return around is None or number_in_block(around) < position
 
 
 def _merged(first: schedule.RegionOp, second: schedule.RegionOp, block: Block) -> schedule.RegionOp | Reason:

@@ -13,6 +13,7 @@ from tessera.ir.graph import dialect as graph
 from tessera.ir.graph.types import graph_type
 from tessera.ir.schedule import dialect as schedule
 from tessera.shapes.expr import Size, dim
+from tessera.transforms.core.block_order import in_order, moved, number_in_block
 from tessera.transforms.core.index_maps import is_told
 
 _SUBTRACT = ("matmul", "online")
@@ -94,6 +95,7 @@ def make_room(ops: Collection[Operation]) -> Operation:
             hint="ask enclosable first, and take fewer ops",
         )
     anchor, displaced = found
+    moved(displaced)
     for op in displaced:
         op.detach()
         block.insert_op_before(op, anchor)
@@ -118,7 +120,7 @@ def enclose(
     # Copies come first, in the order in which they stand; those of blocks around this one stand before all of it.
     copies = sorted(names, key=lambda op: (op.parent is block, _index(op)))
     body_ops = [op for op in copies if op.parent is not block]
-    body_ops += [op for op in block.ops if op in inside]
+    body_ops += in_order(op for op in inside if op.parent is block)
     inputs: dict[SSAValue, None] = {}
     for op in body_ops:
         inputs |= dict.fromkeys(v for v in op.operands if v.owner not in inside)
@@ -187,17 +189,15 @@ def erase_unused(op: Operation) -> None:
 
 
 def _index(op: Operation) -> int:
-    block = op.parent
-    return 0 if block is None else block.get_operation_index(op)
+    return 0 if op.parent is None else number_in_block(op)
 
 
 def _in_order(ops: Collection[Operation]) -> tuple[Block, list[Operation]]:
     wanted = set(ops)
     block = next(iter(wanted)).parent
     assert block is not None, "ops of a region stand in a block"
-    group = [op for op in block.ops if op in wanted]
-    assert len(group) == len(wanted), "ops of a region stand in one block"
-    return block, group
+    assert all(op.parent is block for op in wanted), "ops of a region stand in one block"
+    return block, in_order(wanted)
 
 
 def _insertion_point(block: Block, group: list[Operation]) -> tuple[Operation, list[Operation]] | None:

@@ -11,6 +11,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 import numpy as np
 from xdsl.dialects import arith, scf
@@ -21,14 +22,17 @@ from tessera.dtypes.types import DType, Kind, i64
 from tessera.errors import CompileError
 from tessera.ir.common.elements import element_of, tile_of
 from tessera.ir.common.locations import span_of
+from tessera.ir.graph import dialect as graph
+from tessera.ir.graph.types import graph_type
 from tessera.ir.tile import dialect as tile
-from tessera.ir.tile.types import tile_type, view_type
+from tessera.ir.tile.types import tile_type
 from tessera.shapes.expr import Dim, Quotient, Shape, dim, exact_quotient
 from tessera.transforms.core.folding import materialize
-from tessera.transforms.core.index_maps import Coordinates, Index, Looked, Part, Var, solution
+from tessera.transforms.core.index_maps import Coordinates, Index, Looked, Part, Var, pulled, solution
 from tessera.transforms.core.rewriting import adopt_location
 from tessera.transforms.core.tile_ops import TileOps
 from tessera.transforms.fusion.kernel_numbers import KernelNumbers, Scalar
+from tessera.transforms.fusion.regions import is_splat
 
 _index = IndexType()
 
@@ -219,15 +223,31 @@ class TileWriter(KernelNumbers, TileOps):
                     return quotient
                 return self.computed(arith.SubiOp, of, self.number(self.times(quotient, by)))
             case Looked():
-                offsets = [self.number(self.scalar(index)) for index in atom.at]
-                view = self.inputs[atom.value]
-                key = ("item", view, *offsets)
-                found = self._kept(key, lambda: _open_item(view, offsets))
-                number = self._kept(("cast", found), lambda: arith.IndexCastOp(found, _index))
+                number = self._looked(atom.value, atom.at)
                 if atom.limit is None:
                     return number
                 last, nothing = self.number(self._size(atom.limit - 1)), self.number(0)
-                return self.computed(arith.MaxSIOp, self.computed(arith.MinSIOp, number, last), nothing)
+                return self.computed(arith.MaxSIOp, self.computed(arith.MinSIOp, self.number(number), last), nothing)
+
+    def _looked(self, value: SSAValue, at: Coordinates) -> Scalar:
+        """The number at coordinates that are numbers as well: from memory, or computed of such."""
+        if value in self.inputs:
+            view, offsets = self.inputs[value], [self.number(self.scalar(index)) for index in at]
+            found = self._kept(("item", view, *offsets), lambda: _open_item(view, offsets))
+            return self._kept(("cast", found), lambda: arith.IndexCastOp(found, _index))
+        op = value.owner
+        if isinstance(op, graph.ConstantOp):
+            return int(np.frombuffer(op.value.data, graph_type(value).dtype.storage)[0])
+        if isinstance(op, graph.IotaOp):
+            return self.scalar(at[op.axis.value.data])
+        if not isinstance(op, graph.EwOp):
+            assert isinstance(op, Operation)
+            return self._looked(op.operands[0], pulled(op, 0, at))
+        given = [self._looked(operand, at) for operand in op.operands_]
+        if op.fn.data == "cast":
+            return given[0]
+        numbers = [self.number(one) for one in given]
+        return self._kept((op.fn.data, *numbers), lambda: _NUMBER_OPS[op.fn.data](*numbers))
 
     # Tiles
 
@@ -325,15 +345,20 @@ class TileWriter(KernelNumbers, TileOps):
             return True
         if isinstance(atom, Part):
             return any(self._moves(inner) for inner, _ in atom.of.terms)
-        return isinstance(atom, Looked) and not self._is_plain(atom)
+        return isinstance(atom, Looked) and not self._is_plain(atom.value, atom.at)
 
-    def _is_plain(self, atom: Looked) -> bool:
-        """Whether a number is looked up in memory, at a place that is a number as well."""
-        if atom.value not in self.inputs:
+    def _is_plain(self, value: SSAValue, at: Coordinates) -> bool:
+        """Whether a number is looked up in memory, at a place that is a number as well, or computed of such numbers."""
+        dtype, op = graph_type(value).dtype, value.owner
+        if value in self.inputs or isinstance(op, graph.IotaOp):
+            whole = dtype.kind is Kind.INT and dtype.bits >= 8
+            return whole and not any(self._moves(inner) for index in at for inner, _ in index.terms)
+        if isinstance(op, graph.ConstantOp):
+            return is_splat(value) and dtype.is_integer
+        if not isinstance(op, Operation) or not computes_number(op):
             return False
-        dtype = view_type(self.inputs[atom.value]).dtype
-        whole = dtype.kind is Kind.INT and dtype.bits >= 8
-        return whole and not any(self._moves(inner) for at in atom.at for inner, _ in at.terms)
+        numbers = range(len(op.operands))
+        return all(self._is_plain(op.operands[number], pulled(op, number, at)) for number in numbers)
 
     def _moving(self, atom: Var | Part | Looked) -> SSAValue:
         match atom:
@@ -418,7 +443,7 @@ class TileWriter(KernelNumbers, TileOps):
                 not axes or self._fills(var, rests[axes[0]], axes[0], view)
                 for var, axes in zip(self.axes, users, strict=True)
             )
-        tested = any(users) or len(at) == len(self.axes) or not any(index.open for index in at)
+        tested = exact or any(users) or len(at) == len(self.axes) or not any(index.open for index in at)
         if natural and tested:
             return self._natural(view, at, users, rests, exact=exact)
         if any(index.open for index in at):
@@ -518,6 +543,37 @@ class TileWriter(KernelNumbers, TileOps):
         offsets = [self.bound[self.axes[column]][1] if moved[column] else self.number(0) for column in used]
         made = self.add(tile.ViewOp(view, self.number(offset), sizes, strides))
         return _Box(made, tuple(used), tuple(offsets))
+
+
+def computes_number(op: Operation) -> bool:
+    """Whether single numbers of what an op makes can be computed one by one, from whole numbers."""
+    if not isinstance(op, graph.EwOp):
+        return isinstance(op, _ARRANGEMENTS)
+    dtype = graph_type(op.result).dtype
+    known = op.fn.data in _NUMBER_OPS or (op.fn.data == "cast" and graph_type(op.operands_[0]).dtype.is_integer)
+    return known and (dtype.kind is Kind.BOOL or (dtype.kind is Kind.INT and dtype.bits == 64))
+
+
+_ARRANGEMENTS = (graph.BroadcastOp, graph.ReshapeOp, graph.TransposeOp, graph.SliceOp)
+_NUMBER_OPS: Mapping[str, Callable[..., Operation]] = MappingProxyType(
+    {
+        "add": arith.AddiOp,
+        "sub": arith.SubiOp,
+        "mul": arith.MuliOp,
+        "min": arith.MinSIOp,
+        "max": arith.MaxSIOp,
+        "select": arith.SelectOp,
+        "and": arith.AndIOp,
+        "or": arith.OrIOp,
+        "eq": lambda left, right: arith.CmpiOp(left, right, "eq"),
+        "ne": lambda left, right: arith.CmpiOp(left, right, "ne"),
+        "lt": lambda left, right: arith.CmpiOp(left, right, "slt"),
+        "le": lambda left, right: arith.CmpiOp(left, right, "sle"),
+        "gt": lambda left, right: arith.CmpiOp(left, right, "sgt"),
+        "ge": lambda left, right: arith.CmpiOp(left, right, "sge"),
+    }
+)
+"""Elementwise functions of whole numbers of 64 bits, and of truth values, as single numbers are computed."""
 
 
 def _open_item(view: SSAValue, offsets: Sequence[SSAValue]) -> tile.ItemOp:

@@ -177,3 +177,8 @@ tile.func @f(%x: !tile.view<1, f32, global>) outputs 0 grid [1] fills [0] shapes
 tile.func @f(%x: !tile.view<1, f32, global>, %y: !tile.view<1, f32, global>) outputs 0 shapes [[N], [N]] grid [1] attributes {tile.overlapping = array<i64: 1, 1>} {
   tile.return
 }
+// -----
+// expected: tile.updates names the input whose type and shape the one output has, not 0
+tile.func @f(%x: !tile.view<1, f32, global>, %y: !tile.view<1, f32, global>) outputs 1 shapes [[N], [M]] grid [1] attributes {tile.updates = 0 : i64} {
+  tile.return
+}

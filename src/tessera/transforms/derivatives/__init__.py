@@ -1,0 +1,1 @@
+"""Derivatives of graphs: one walk writes tangents, another transposes them, and a third adds a batch axis."""
