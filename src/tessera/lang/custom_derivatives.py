@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from tessera.errors import DtypeError, ShapeError, TesseraError
 from tessera.lang.derivatives import Function, Tree, ends_of, is_tuple, traced
@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from tessera.transforms.derivatives import customs
 else:
     customs = Deferred("tessera.transforms.derivatives.customs")
+
+
+Both: TypeAlias = "tuple[list[SSAValue], list[SSAValue]]"
+"""Results and their tangents."""
 
 
 class CustomDerivatives:
@@ -156,7 +160,7 @@ class custom_jvp(CustomDerivatives):  # noqa: N801  (a decorator)
         if rule is None:
             raise TesseraError(f"{self.name} is a custom_jvp without a rule", hint=f"@{self.name}.defjvp gives it one")
 
-        def write(block: Block, primals: Sequence[SSAValue], tangents: Sequence[SSAValue]) -> list[SSAValue]:
+        def write(block: Block, primals: Sequence[SSAValue], tangents: Sequence[SSAValue]) -> Both:
             with current().writing(block, [*primals, *tangents]):
                 along: list[Tree] = [0.0] * len(call.leaves)
                 for place, value in zip(call.places, call.lifted(tangents), strict=True):
@@ -168,8 +172,8 @@ class custom_jvp(CustomDerivatives):  # noqa: N801  (a decorator)
                         f"{self.name}: the rule of a custom_jvp gives a pair of the result and its tangent",
                         hint="return result, tangent",
                     )
-                found = call.checked(_leaves(pair[1]), call.results, "the rule of custom_jvp")
-                return [
+                values, found = (call.checked(_leaves(one), call.results, "the rule of custom_jvp") for one in pair)
+                return [one for one in values if one is not None], [
                     primitives.constant(0, value.sizes, value.dtype).value if one is None else one
                     for one, value in zip(found, call.results, strict=True)
                 ]

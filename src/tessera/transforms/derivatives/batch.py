@@ -429,9 +429,17 @@ def _batched_rule(op: CustomOp, b: Batch) -> CustomRule:
     if jvp is not None:
         rule = jvp
 
-        def batched_jvp(block: Block, primals: Sequence[SSAValue], tangents: Sequence[SSAValue]) -> list[SSAValue]:
+        def batched_jvp(
+            block: Block, primals: Sequence[SSAValue], tangents: Sequence[SSAValue]
+        ) -> tuple[list[SSAValue], list[SSAValue]]:
             cut = len(primals)
-            return sure(mapped(block, [*primals, *tangents], lambda part, all_: [*rule(part, all_[:cut], all_[cut:])]))
+
+            def write(part: Block, given: list[SSAValue]) -> list[Tangent]:
+                results, along = rule(part, given[:cut], given[cut:])
+                return [*results, *along]
+
+            found = sure(mapped(block, [*primals, *tangents], write))
+            return found[: len(found) // 2], found[len(found) // 2 :]
 
         return CustomRule(written.name, jvp=batched_jvp)
     assert forward is not None

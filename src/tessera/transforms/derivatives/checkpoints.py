@@ -16,6 +16,7 @@ from tessera.ir.graph import dialect as graph
 from tessera.ir.graph.effects import AnyTensor
 from tessera.transforms.core.dead_code import is_removable, sweep
 from tessera.transforms.derivatives.control_rules import end, instead, taken, yields
+from tessera.transforms.derivatives.customs import CustomOp, settle
 from tessera.transforms.derivatives.graph_writer import GraphWriter
 from tessera.transforms.derivatives.linearize import linearize, transpose
 from tessera.transforms.derivatives.rules import (
@@ -95,6 +96,9 @@ def _jvp(at: Tangents, op: CheckpointOp, _: Sequence[Tangent]) -> Sequence[Tange
     tangents = [found.get(value) for value in yields(again).values]
     end(part, [one for one in tangents if one is not None])
     end(again, [])
+    for inner in list(op.body.walk()):
+        if isinstance(inner, CustomOp):
+            settle(inner, at.replace)
     before = list(yields(op.body.block).values)
     region = taken(op.body)
     end(region.block, [*before, *[old for old, _ in kept]])

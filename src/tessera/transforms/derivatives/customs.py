@@ -18,12 +18,14 @@ from xdsl.traits import Pure, RecursiveMemoryEffect
 from tessera.ir.common import declared_ops as fields
 from tessera.ir.common.attributes import Integers, integers
 from tessera.ir.common.declared_ops import GIVEN_ALL, DeclaredOp
+from tessera.ir.graph import dialect as graph
 from tessera.ir.graph.effects import AnyTensor
 from tessera.ir.graph.types import graph_type
 from tessera.transforms.derivatives.graph_writer import GraphWriter
 from tessera.transforms.derivatives.linearize import linearize
 from tessera.transforms.derivatives.rules import (
     IsLinear,
+    Replacements,
     Tangent,
     Tangents,
     captured_by,
@@ -45,7 +47,7 @@ class CustomRule:
     """
 
     name: str
-    jvp: Callable[[Block, Values, Values], list[SSAValue]] | None = None
+    jvp: Callable[[Block, Values, Values], tuple[list[SSAValue], list[SSAValue]]] | None = None
     forward: Callable[[Block, Values], tuple[list[SSAValue], list[SSAValue]]] | None = None
     backward: Callable[[Block, Values, Values], list[Tangent]] | None = None
 
@@ -135,41 +137,67 @@ def _by_jvp(at: Tangents, op: CustomOp, tangents: Sequence[Tangent]) -> Sequence
             for value, one in zip(op.arguments, tangents, strict=True)
         ]
         part = Block()
-        found = op.rule.data.jvp(part, op.arguments, dense)
-        _append(at.known, part)
+        results, found = op.rule.data.jvp(part, op.arguments, dense)
+        _take(part, results, op, at.replace)
         return found
     # A rule is linear in tangents: the derivative of what it computes of zeros is what it computes.
-    zeros = [at.known.zeros(graph_type(value)) for value in op.arguments]
-    part = Block(arg_types=[value.type for value in op.arguments])
-    found = op.rule.data.jvp(part, op.arguments, list(part.args))
+    part, results, found = _of_zeros(op)
     given: dict[SSAValue, SSAValue] = {
         argument: one for argument, one in zip(part.args, tangents, strict=True) if one is not None
     }
     linear = linearize(part, given, at.known.known, at.replace, at.linear.block)
-    for argument, zero in zip(list(part.args), zeros, strict=True):
-        argument.replace_all_uses_with(zero)
-    _append(at.known, part)
+    found = [at.replace.now(value) for value in found]
+    results = [at.replace.now(value) for value in results]
+    _take(part, results, op, at.replace)
     return [linear.get(value) for value in found]
+
+
+def _of_zeros(op: CustomOp) -> tuple[Block, list[SSAValue], list[SSAValue]]:
+    """What a rule for tangents computes, as a block whose arguments stand for tangents."""
+    assert op.rule.data.jvp is not None
+    part = Block(arg_types=[value.type for value in op.arguments])
+    results, found = op.rule.data.jvp(part, op.arguments, list(part.args))
+    return part, results, found
+
+
+def _take(part: Block, results: Values, op: CustomOp, replace: Replacements) -> None:
+    """Puts what a rule computes in the place of the function; tangents that it was given for none are zeros."""
+    block = op.parent_block()
+    assert block is not None
+    for argument in list(part.args):
+        zeros = graph.ConstantOp.splat(0.0, graph_type(argument))
+        block.insert_op_before(zeros, op)
+        argument.replace_all_uses_with(zeros.result)
+    for made in list(part.ops):
+        made.detach()
+        block.insert_op_before(made, op)
+    for before, after in zip(list(op.results), results, strict=True):
+        replace(before, after)
+    op.detach()
+    op.erase()
+
+
+def settle(op: CustomOp, replace: Replacements) -> None:
+    """Puts the value that a rule computes in the place of the function: derivatives of that were taken."""
+    if op.rule.data.jvp is not None:
+        part, results, _ = _of_zeros(op)
+    else:
+        assert op.rule.data.forward is not None
+        part = Block()
+        results, _ = op.rule.data.forward(part, op.arguments)
+    _take(part, results, op, replace)
 
 
 def _by_vjp(at: Tangents, op: CustomOp, tangents: Sequence[Tangent]) -> Sequence[Tangent]:
     written = op.rule.data
     assert written.forward is not None
-    block = op.parent_block()
-    assert block is not None
     part = Block()
     results, residuals = written.forward(part, op.arguments)
-    for made in list(part.ops):
-        made.detach()
-        block.insert_op_before(made, op)
     active = [index for index, tangent in enumerate(tangents) if tangent is not None]
     given = [tangent for tangent in tangents if tangent is not None]
     linear = LinearOp(residuals, given, written, active, [value.type for value in op.results_])
     at.linear.write(linear)
-    for before, after in zip(list(op.results), results, strict=True):
-        at.replace(before, after)
-    op.detach()
-    op.erase()
+    _take(part, results, op, at.replace)
     return list(linear.results)
 
 
