@@ -62,10 +62,10 @@ def take_along_axis(x: Array, indices: Array, /, axis: int = -1) -> Traced:
         histories=[made.history, spots.history],
     )
     spread = [primitives.broadcast_to(one, (*lead[:axis], one.sizes[axis], *lead[axis:])) for one in (made, spots)]
-    return along(*spread, axis)
+    return _along(*spread, axis)
 
 
-def along(x: Traced, spots: Traced, axis: int) -> Traced:
+def _along(x: Traced, spots: Traced, axis: int) -> Traced:
     """Elements of a tensor at indices along one axis, which go along the others."""
     axes = range(x.ndim)
     return primitives.gather_along(x, [spots if at == axis else primitives.iota(spots.sizes, at) for at in axes], axes)
