@@ -91,7 +91,7 @@ def test_signatures_are_kept() -> None:
         assert_type(Layer().forward(x), ts.Tensor)
         _ = ts.sofmax(x)  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownVariableType]
         _ = x.summed()  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownVariableType]
-        _ = scaled("x")  # pyright: ignore[reportArgumentType]
+        assert_type(scaled(np.ones(3)), ts.Tensor)
         _ = ts.sum(x, axs=0)  # pyright: ignore[reportCallIssue, reportUnknownVariableType]
     assert str(inspect.signature(scaled)) == "(x: 'ts.Tensor', factor: 'float' = 2.0) -> 'ts.Tensor'"
     with ts.knobs.interpret.using(True):

@@ -591,9 +591,10 @@ def device_of(name: str, call: Call) -> Device:
     return next(iter(devices), None) or default_device()
 
 
+# Parameters are any for type checkers: a jitted function takes arrays of other libraries where it names tensors.
 @overload
 def jit(
-    function: Callable[P, R],
+    function: Callable[..., R],
     *,
     static_argnums: int | Sequence[int] = (),
     static_argnames: str | Sequence[str] = (),
@@ -601,7 +602,7 @@ def jit(
     fast_math: bool | None = None,
     graphs: bool = False,
     tiers: Any = "off",
-) -> Jitted[P, R]: ...
+) -> Jitted[..., R]: ...
 @overload
 def jit(
     *,
@@ -611,7 +612,7 @@ def jit(
     fast_math: bool | None = None,
     graphs: bool = False,
     tiers: Any = "off",
-) -> Callable[[Callable[P, R]], Jitted[P, R]]: ...
+) -> Callable[[Callable[..., R]], Jitted[..., R]]: ...
 def jit(
     function: Callable[..., Any] | None = None,
     *,

@@ -167,7 +167,7 @@ METHODS_THAT_ARE_MISSING = {
     "repeat": "as NumPy does",
     "linear": "it is a function, ts.linear",
     "cat": "it is a function, ts.cat",
-    "backward": "no gradients",
+    "backward": "ts.grad(function)",
 }
 
 
