@@ -18,6 +18,7 @@ from quick_tests import leave_to_acceptance
 PEERS = ("torch", "jax")
 
 gc.disable()  # what is collected stays: while thousands of tests are, to look for garbage takes a quarter of the time
+os.environ["TESSERA_FULL_TRACEBACKS"] = "1"  # of a test that fails, all frames are to be seen
 os.environ["TESSERA_VERIFY"] = "1"  # a pass that breaks a module is named at once
 # Matmuls of tests are small: threads of NumPy's would spin after each, on a processor that another test needs.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

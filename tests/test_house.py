@@ -23,7 +23,7 @@ TESTS = sorted(path for path in (ROOT / "tests").rglob("*.py") if path.parent.pa
 LAYERS: list[set[str]] = [
     {"cached_property", "deprecated_imports", "device_names", "errors", "forking", "subprocesses"},
     {"dtypes", "field_checks", "knobs", "python_versions"},
-    {"internal_errors"},
+    {"internal_errors", "tracebacks"},
     {"shapes"},
     {"ir"},
     {"interpreters"},

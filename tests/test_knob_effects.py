@@ -29,6 +29,7 @@ EFFECTS = {
     "override_dir": "tests/transforms/test_pipeline.py::test_stages_can_be_replaced_by_files",
     "verify": f"{HERE}::test_with_verify_a_wrong_pass_is_found_where_it_is",
     "no_fallbacks": "tests/compiler/test_refusals.py::test_fallbacks_are_errors_where_that_is_asked_for",
+    "full_tracebacks": "tests/lang/test_tracebacks.py::test_the_knob_shows_all_frames",
     "interpret": f"{NATIVE}::test_machine_code_gives_what_the_interpreter_gives",
     "deterministic": f"{NATIVE}::test_sums_in_memory_are_the_same_every_time_unless_they_need_not_be",
     "fast_math": "tests/lang/tracing/test_effects.py::test_results_are_the_same_bits_unless_fast_math_is_allowed",

@@ -7,6 +7,7 @@ import inspect
 import json
 import subprocess
 import sys
+from rlcompleter import Completer
 from types import ModuleType
 from typing import Any
 
@@ -125,11 +126,17 @@ def test_tools_see_the_modules_of_the_names_that_load_later(module: str) -> None
 
 
 def test_help_of_an_operator_reads_well() -> None:
-    assert [str(one) for one in inspect.signature(ts.softmax).parameters.values()] == [
-        "x: 'Array'",
-        "axis: 'Axis' = -1",
-    ]
+    assert [str(one) for one in inspect.signature(ts.softmax).parameters.values()] == ["x: Array", "axis: Axis = -1"]
+    assert str(inspect.signature(ts.softmax)) == "(x: Array, /, axis: Axis = -1) -> Tensor"
+    assert str(inspect.signature(ts.zeros((2, 2)).softmax)) == "(axis: Axis = -1) -> Tensor"
     said = inspect.getdoc(ts.softmax)
     assert said is not None
     assert said.startswith("softmax(x) = e^x / Σ e^x along `axis`")
     assert "x1, x2: tensors" in str(inspect.getdoc(ts.add))
+
+
+@pytest.mark.parametrize(("typed", "offered"), [("ts.ji", "ts.jit"), ("ts.softm", "ts.softmax"), ("x.su", "x.sum(")])
+def test_completion_offers_names_and_methods(typed: str, offered: str) -> None:
+    complete = Completer({"ts": ts, "x": ts.zeros((2, 2))}).complete
+    found = [one for index in range(9) if (one := complete(typed, index)) is not None]
+    assert any(one.startswith(offered) for one in found)

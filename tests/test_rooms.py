@@ -28,7 +28,7 @@ SUB_ROOMS: dict[str, tuple[str, ...]] = {
     "runtime.device": ("memory", "device", "ownership", ""),
     "runtime.tensor": (
         *("tracking", "interface", "meta", "dlpack", "transfer", "printing", "indexing", "operators", "assignment"),
-        *("tensor", "creation", ""),
+        *("operator_methods", "tensor", "creation", ""),
     ),
     "runtime.cuda": (
         *("driver", "context", "modules", "streams", "pool", "staging", "gather", "exchange", "backend"),
@@ -36,7 +36,7 @@ SUB_ROOMS: dict[str, tuple[str, ...]] = {
     ),
     "tile": ("language", "identity", "call_code", "calls", ""),
     "lang": (
-        *("operator_registry", "tracing", "calls", "checking", "explain", "tiering"),
+        *("operator_registry", "spellings", "tracing", "calls", "checking", "explain", "tiering"),
         *("jit", "operator", "draws", "creation", "operators", "random", ""),
     ),
     "lang.tracing": (

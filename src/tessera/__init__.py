@@ -52,7 +52,9 @@ from tessera.errors import (
     TesseraError,
     TesseraWarning,
 )
+from tessera.lang.operator_registry import ALIASES as _ALIASES
 from tessera.lang.operator_registry import ARRAY_API_VERSION as _ARRAY_API_VERSION
+from tessera.lang.operator_registry import METHODS as _METHODS
 from tessera.lang.operator_registry import OPERATORS as _OPERATORS
 from tessera.lang.tiering import provide as _provide_tiers
 from tessera.python_versions import tell as _tell_of_python
@@ -62,6 +64,7 @@ from tessera.runtime.tensor.operators import OPERATORS as _OPERATORS_OF_TENSORS
 from tessera.runtime.tensor.quantized import QuantizedTensor, dequantize, quantize
 from tessera.runtime.tensor.random import rand, randint, randn, randn_like
 from tessera.runtime.tensor.tensor import Tensor, share_memory
+from tessera.runtime.tensor.tensor import give_methods as _give_methods
 from tessera.runtime.tensor.tracking import shape_history, track_shapes
 from tessera.shapes.annotations import KTile, Out
 
@@ -150,7 +153,19 @@ def _numpy_functions() -> Any:
     return FUNCTIONS
 
 
-_OPERATORS_OF_TENSORS.use(_operators, _numpy_functions)
+def _missing(what: str, name: str) -> AttributeError:
+    from tessera.lang.spellings import MissingAttributeError
+
+    def names() -> set[str]:
+        known = {*(__dir__() if what == _MODULE else dir(Tensor))}
+        return known | {alias for alias, one in _ALIASES.items() if one in known}
+
+    return MissingAttributeError(what, name, names)
+
+
+_MODULE = "module 'tessera'"
+_OPERATORS_OF_TENSORS.use(_operators, frozenset(_ALIASES), _missing, _numpy_functions)
+_give_methods((*_METHODS, "at", "t", "view"))
 
 
 def _tiers(jitted: Any, wanted: Any) -> Any:
@@ -163,10 +178,13 @@ _provide_tiers(_tiers)
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _LAZY:
-        raise AttributeError(f"module 'tessera' has no attribute {name!r}")
-    module = import_module(_LAZY[name])
-    found = module if name in _MODULES else getattr(module, name)
+    if name in _LAZY:
+        module = import_module(_LAZY[name])
+        found = module if name in _MODULES else getattr(module, name)
+    elif name in _ALIASES:
+        found = getattr(import_module(__name__), _ALIASES[name])
+    else:
+        raise _missing(_MODULE, name)
     globals()[name] = found
     return found
 

@@ -85,12 +85,13 @@ def caller_frame() -> FrameType | None:
 
 def outer_frame(frame: FrameType | None) -> FrameType | None:
     """A frame, or the innermost around it that is outside the package."""
-    while frame is not None and _is_ours(frame):
+    while frame is not None and is_ours(frame):
         frame = frame.f_back
     return frame
 
 
-def _is_ours(frame: FrameType) -> bool:
+def is_ours(frame: FrameType) -> bool:
+    """Whether a frame is one of the package."""
     if "__written_like_a_user__" in frame.f_globals:  # kernels that ship with the package are read like a user's
         return False
     # Methods that dataclasses generate have no file, but they have our globals.
@@ -164,16 +165,16 @@ def warn_once(what: str, message: str) -> None:
         warn(message)
 
 
-class ShapeError(TesseraError):
-    """Sizes, ranks or strides that do not fit together."""
+class ShapeError(TesseraError, ValueError):
+    """Sizes, ranks or strides that do not fit together; Python's own code knows it as a ValueError."""
 
 
 class RangeError(ShapeError, IndexError):
     """An index or an axis that is outside of what there is; Python's own code knows it as an IndexError."""
 
 
-class DtypeError(TesseraError):
-    """Element types or numerics policies that do not fit together."""
+class DtypeError(TesseraError, TypeError):
+    """Element types or numerics policies that do not fit together; Python's own code knows it as a TypeError."""
 
 
 class EffectError(TesseraError):

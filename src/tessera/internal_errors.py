@@ -23,6 +23,8 @@ from tessera.errors import CompileError, InternalError, TesseraError, warn
 _ROOT = Path(__file__).resolve().parent
 _MOST_REPORTS = 50
 _MOST_TEXT = 400_000  # letters of IR in a report
+FAULTS = (ArithmeticError, AssertionError, LookupError, NameError, SyntaxError)
+"""Errors of Python's that are faults of the package wherever its own code raises them, beside code of a user, too."""
 _LIBRARIES = ("tessera-lang", "xdsl", "llvmlite", "numpy", "ml_dtypes")
 _KNOBS = (
     knobs.backend,

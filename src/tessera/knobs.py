@@ -35,6 +35,7 @@ __all__ = [
     "dump_dir",
     "eager_elements",
     "fast_math",
+    "full_tracebacks",
     "interpret",
     "logs",
     "no_fallbacks",
@@ -338,6 +339,13 @@ override_dir = Knob(
 verify = Knob("verify", _flag, lambda: False, accepts=_A_FLAG, meaning="check IR after every pass")
 no_fallbacks = Knob(
     "no_fallbacks", _flag, lambda: False, accepts=_A_FLAG, meaning="make an error of what only runs slowly"
+)
+full_tracebacks = Knob(
+    "full_tracebacks",
+    _flag,
+    lambda: False,
+    accepts=_A_FLAG,
+    meaning="show the frames of the package in tracebacks, too",
 )
 interpret = Knob("interpret", _flag, lambda: False, accepts=_A_FLAG, meaning="run the reference interpreters only")
 deterministic = Knob(

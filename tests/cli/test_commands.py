@@ -245,6 +245,13 @@ def running(x: Tensor["N", "D", f32], w: Tensor["D", "D", f32]) -> Any:
 @ts.jit
 def bare(x):
     return x + 1.0
+
+class Layer:
+    @ts.jit
+    def forward(self, x):
+        return x * 2.0
+
+layer = Layer()
 """
 
 
@@ -291,6 +298,9 @@ def test_inspect_takes_jitted_functions(inspected: Path) -> None:
     assert "@main: slower than" in invoke("inspect", f"{inspected}:running").output
     called = invoke("inspect", f"{inspected}:bare", "--call", "ts.ones((3,))")
     assert "@main_0: compiled: for " in called.output
+    method = invoke("inspect", f"{inspected}:layer.forward", "--call", "ts.ones((3,))")
+    assert "return x * 2.0" in method.output
+    assert "@main_0: compiled: for " in method.output
     assert "argument x of bare has no annotation" in str(invoke("inspect", f"{inspected}:bare").exception)
 
 

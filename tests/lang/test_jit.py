@@ -417,3 +417,17 @@ def test_garbage_is_collected_where_compiling_took_long(monkeypatch: pytest.Monk
     f(ts.ones((3, 4)))
     f(ts.ones((3, 4)))
     assert waited == [1000]
+
+
+def test_an_explanation_does_not_list_every_parameter() -> None:
+    layers = [{"w": ts.ones((2, 2)), "b": ts.ones((2,))} for _ in range(40)]
+
+    @jit
+    def summed(x: Any, layers: Any) -> Any:
+        return x + layers[0]["b"] + layers[-1]["w"]
+
+    summed(ts.ones((2, 2)), layers)
+    said = str(summed.explain())
+    assert "layers: and 77 more" in said
+    assert "x: [2, 2] of f32" in said
+    assert len(said) < 1000

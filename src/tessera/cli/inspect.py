@@ -23,6 +23,7 @@ from tessera.compiler.target import target_and_level
 from tessera.device_names import HOST
 from tessera.errors import CompileError, ResourceError
 from tessera.ir import text
+from tessera.lang.calls.methods import Method
 from tessera.lang.jit import Jitted
 from tessera.programs import Program, compile_graph
 from tessera.programs.machine_code import source_in
@@ -57,11 +58,15 @@ def inspect(target: str, sizes: tuple[str, ...], call: str | None, level: str | 
         raise ResourceError(f"cannot read {path or target}", hint="write tessera inspect file.py:kernel")
     sys.path.insert(0, str(Path(path).resolve().parent))
     names = runpy.run_path(path)
-    found = names.get(name)
-    if not isinstance(found, Kernel | Jitted):
+    first, *attributes = name.split(".")
+    found = names.get(first)
+    for attribute in attributes:  # a method of an object
+        found = getattr(found, attribute, None)
+    if not isinstance(found, Kernel | Jitted | Method):
         known = [key for key, value in names.items() if isinstance(value, Kernel | Jitted)]
         raise CompileError(f"{path} has no kernel {name}", hint=f"it has {', '.join(known) or 'none'}")
-    chosen = _settings(machine or HOST) if machine is not None or level in _BELOW or isinstance(found, Jitted) else None
+    is_kernel = isinstance(found, Kernel)
+    chosen = _settings(machine or HOST) if machine is not None or level in _BELOW or not is_kernel else None
     lowered = _lowered(found, _sizes(sizes), call, names)
     if isinstance(found, Kernel):
         _show_kernel(found, lowered, level, chosen)
@@ -133,7 +138,7 @@ def _sizes(given: tuple[str, ...]) -> dict[str, int]:
         raise CompileError(f"cannot read the sizes {given}: {error}", hint="write -s D_h=64") from None
 
 
-def _lowered(found: Kernel | Jitted, sizes: Mapping[str, int], call: str | None, names: dict[str, Any]) -> Any:
+def _lowered(found: Any, sizes: Mapping[str, int], call: str | None, names: dict[str, Any]) -> Any:
     """The instance of a kernel, or a jitted function for its arguments at every level."""
     if call is not None:
         return eval(f"__kernel__.lower({call})", {**names, "ts": ts, "__kernel__": found})

@@ -47,7 +47,9 @@ def load(source: Compilable | str | Path, name: str | None = None) -> Compilable
         "tile": tessera.tile,
     }
     exec(compile(written, file, "exec"), names)
-    found = {key: value for key, value in names.items() if isinstance(value, Kernel | Jitted)}
+    found: dict[str, Kernel | Jitted] = {
+        key: value for key, value in names.items() if isinstance(value, Kernel | Jitted)
+    }
     if name is None and len(found) == 1:
         return next(iter(found.values()))
     if name not in found:

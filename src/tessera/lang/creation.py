@@ -18,11 +18,12 @@ from tessera.lang.tracing.graph_modules import Deferred
 from tessera.lang.tracing.values import Traced, current, current_or_none
 from tessera.runtime.device.device import device as find_device
 from tessera.runtime.tensor import creation
-from tessera.runtime.tensor.creation import DeviceLike
+from tessera.runtime.tensor.creation import DeviceLike, taking_sizes
 from tessera.runtime.tensor.interface import DTypeLike
 from tessera.runtime.tensor.operators import Scalar, nearest
 from tessera.runtime.tensor.tensor import Tensor
 from tessera.shapes.expr import Dim, DimLike
+from tessera.tracebacks import trim, trimmed
 
 if TYPE_CHECKING:
     from tessera.lang.tracing import arithmetic, primitives
@@ -46,6 +47,7 @@ def _here(device: DeviceLike | None) -> None:
         )
 
 
+@trimmed
 def full(shape: ShapeLike, fill_value: Scalar, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Any:
     """A tensor of `fill_value`; f32, i64 or bool by its type unless `dtype` says otherwise."""
     if current_or_none() is None:
@@ -54,6 +56,7 @@ def full(shape: ShapeLike, fill_value: Scalar, dtype: DTypeLike | None = None, d
     return primitives.constant(fill_value, _sizes(shape), as_dtype(type(fill_value) if dtype is None else dtype))
 
 
+@taking_sizes
 def empty(shape: ShapeLike, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Any:
     """A tensor whose elements mean nothing yet: zeros inside a trace."""
     if current_or_none() is None:
@@ -61,11 +64,13 @@ def empty(shape: ShapeLike, dtype: DTypeLike | None = None, device: DeviceLike |
     return zeros(shape, dtype=dtype, device=device)
 
 
+@taking_sizes
 def zeros(shape: ShapeLike, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
     """A tensor of zeros, f32 unless `dtype` says otherwise."""
     return full(shape, False, dtype=dtype or f32, device=device)
 
 
+@taking_sizes
 def ones(shape: ShapeLike, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
     """A tensor of ones, f32 unless `dtype` says otherwise."""
     return full(shape, True, dtype=dtype or f32, device=device)
@@ -107,12 +112,17 @@ def asarray(
     obj: Any, /, dtype: DTypeLike | None = None, *, device: DeviceLike | None = None, copy: bool | None = None
 ) -> Any:
     """`obj` as a tensor: shared where dtype and device allow it, else copied; a traced value as it is, or cast."""
-    if not isinstance(obj, Traced):
-        return creation.asarray(obj, dtype, device=device, copy=copy)
-    _here(device)
-    return arithmetic.tensor(obj) if dtype is None else primitives.cast(obj, dtype)
+    try:
+        if not isinstance(obj, Traced):
+            return creation.asarray(obj, dtype, device=device, copy=copy)
+        _here(device)
+        return arithmetic.tensor(obj) if dtype is None else primitives.cast(obj, dtype)
+    except Exception as error:
+        trim(error)
+        raise
 
 
+@trimmed
 def arange(
     start: float | Dim,
     /,
@@ -157,6 +167,7 @@ def _along(indices: Traced, first: Any, step: Any, target: DType, whole: bool) -
     return primitives.cast(values, nearest(target))
 
 
+@trimmed
 def linspace(
     start: float,
     stop: float,
@@ -175,6 +186,7 @@ def linspace(
     return primitives.constant_array(made)
 
 
+@trimmed
 def eye(
     n_rows: int,
     n_cols: int | None = None,
@@ -195,6 +207,7 @@ def eye(
     return primitives.cast(on, dtype or f32)
 
 
+@trimmed
 def from_dlpack(x: Any, /, *, device: DeviceLike | None = None, copy: bool | None = None) -> Tensor:
     """The memory of anything with `__dlpack__` as a tensor, without a copy unless asked for one."""
     return creation.from_dlpack(x, device=device, copy=copy)

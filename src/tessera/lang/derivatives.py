@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
 from tessera.errors import DtypeError, EffectError, ShapeError, TesseraError, caller_span
 from tessera.lang.jit import Jitted
@@ -500,6 +500,10 @@ def _name(function: Function) -> str:
     return getattr(function, "name", None) or getattr(function, "__name__", type(function).__name__)
 
 
+def _is_jitted(function: object) -> TypeGuard[Jitted]:
+    return isinstance(function, Jitted)
+
+
 def jitted(
     derived: Function,
     function: Function,
@@ -512,7 +516,7 @@ def jitted(
     kept: dict[tuple[str, ...], Jitted] = {}
     owner = function.__dict__ if isinstance(getattr(function, "__dict__", None), dict) else None
     key = (what, *map(str, options))
-    if owner is not None and (inspect.isfunction(function) or isinstance(function, Jitted)):
+    if owner is not None and (inspect.isfunction(function) or _is_jitted(function)):
         kept = owner.setdefault(_KEPT, kept)
         if key in kept:
             return kept[key]
@@ -526,7 +530,7 @@ def jitted(
 
     vars(called)["__signature__"] = given
     called.__doc__ = f"{what} of {_name(function)}"
-    static = function.static_options if isinstance(function, Jitted) and signature is None else {}
+    static = function.static_options if _is_jitted(function) and signature is None else {}
     made = Jitted(called, name=f"{what}({_name(function)})", identity=derived, **static)
     kept[key] = made
     return made

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING
 
 from tessera import knobs
 from tessera.cached_property import cached_property
@@ -18,6 +19,10 @@ from tessera.tile.calls.settings import Settings
 if TYPE_CHECKING:
     from tessera.programs import Program
     from tessera.programs.levels import LevelText
+
+
+_MOST_LISTED = 6
+"""Of a parameter that holds more arrays and numbers than these, some are listed, and the others counted."""
 
 
 class Lowered:
@@ -106,7 +111,8 @@ class Explanation:
             traced = variant.traced
             found = ", found on the disk" if variant.found else ""
             lines.append(f"  program {number}{found}, because: {variant.reason}")
-            lines += [f"    {one.name}: {format_shape(one.sizes)} of {one.dtype}" for one in traced.types]
+            types = [(one.name, f"{format_shape(one.sizes)} of {one.dtype}") for one in traced.types]
+            lines += [f"    {line}" for line in _by_parameter(types)]
             if traced.hidden:
                 lines.append(f"    captured arrays: {len(traced.hidden)}")
             least = {name: low for name, (low, _) in traced.least.items() if low}
@@ -169,8 +175,18 @@ def _broken(call: Call, variant: Variant) -> str:
 
 
 def _shown(call: Call) -> str:
-    parts: list[Any] = []
+    parts: list[tuple[str, str]] = []
     for leaf, value in zip(call.leaves, call.values, strict=True):
         kind = f"a number of {leaf.number.__name__}" if leaf.number else f"{format_shape(value.shape)} of {value.dtype}"
-        parts.append(f"{leaf.name}: {kind}")
-    return ", ".join(parts) or "no arrays"
+        parts.append((leaf.name, kind))
+    return ", ".join(_by_parameter(parts)) or "no arrays"
+
+
+def _by_parameter(leaves: Sequence[tuple[str, str]]) -> Iterator[str]:
+    """What there is to say of arrays and numbers, by their names; of a parameter with many, such as a model, a few."""
+    for parameter, group in groupby(leaves, lambda leaf: leaf[0].partition("[")[0]):
+        listed = [f"{name}: {said}" for name, said in group]
+        few = listed if len(listed) <= _MOST_LISTED else listed[: _MOST_LISTED // 2]
+        yield from few
+        if len(few) < len(listed):
+            yield f"{parameter}: and {len(listed) - len(few)} more"

@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from threading import RLock
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, Self, overload
 
 from tessera import knobs
-from tessera.errors import CompileError, DeviceError, FallbackError, InternalError, TesseraError, caller_span
+from tessera.errors import CompileError, DeviceError, FallbackError, InternalError, TesseraError, caller_span, warn_once
 from tessera.forking import tell_in_child
-from tessera.internal_errors import boundary, tell
+from tessera.internal_errors import FAULTS, boundary, fault, tell
 from tessera.lang import explain
 from tessera.lang.calls import watching
 from tessera.lang.calls.disk_cache import VariantStore
@@ -39,12 +39,24 @@ from tessera.shapes.expr import format_shape
 from tessera.tile.calls.program_cache import in_the_interpreter
 from tessera.tile.calls.settings import Settings, settings
 from tessera.tile.identity.pickling import Made, Named, function_behind
+from tessera.tracebacks import comes_from_outside, trimmed
 
 if TYPE_CHECKING:
+    from typing_extensions import ParamSpec, TypeVar
     from xdsl.dialects.builtin import ModuleOp
 
     from tessera.lang.checking import Checked
     from tessera.programs import BoundProgram, Program
+
+    # Where none are named, they are any: `Jitted` is a jitted function of some parameters.
+    P = ParamSpec("P", default=...)
+    R = TypeVar("R", default=Any)
+    Q = ParamSpec("Q")
+else:
+    from typing import ParamSpec, TypeVar
+
+    P = ParamSpec("P")
+    R = TypeVar("R")
 
 _MOST_TRACES = 32  # of one function for one call, each with more sizes known to be equal
 _MOST_FAMILIES = 512
@@ -52,12 +64,12 @@ _MOST_GRAPHS = 64  # of one function: each has an arena of its own
 _MOST_STRUCTURES = 4  # of arguments that there is generated code for
 
 
-class Jitted(Named):
+class Jitted(Named, Generic[P, R]):
     """A function that is traced, compiled and kept. Call it like the function itself."""
 
     # Each has a function of its own for its calls, written for the structure of its arguments; see `dispatch`.
     __slots__ = ("__call__", "__dict__", "__weakref__")
-    __call__: Callable[..., Any]
+    __call__: Callable[P, R]
 
     def __init__(
         self,
@@ -122,6 +134,10 @@ class Jitted(Named):
         """The identity of the function in keys on the disk."""
         return self.function if self._identity is None else self._identity
 
+    @overload
+    def __get__(self, instance: None, owner: type | None = None) -> Self: ...
+    @overload
+    def __get__(self: Jitted[Concatenate[Any, Q], R], instance: object, owner: type | None = None) -> Jitted[Q, R]: ...
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         """A method: of an object that is a pytree, which is an argument then; else of this very object."""
         if instance is None:
@@ -167,6 +183,7 @@ class Jitted(Named):
 
     # Calls
 
+    @trimmed
     def in_tiers(self, /, *args: Any, **kwargs: Any) -> Any:
         """Any call, in tiers; their runtime may replace it by something quicker."""
         if current_or_none() is not None:
@@ -176,6 +193,7 @@ class Jitted(Named):
                 self._tiered = self._tiered or tiers_of(self, self.tiers)
         return self._tiered.call(args, kwargs)
 
+    @trimmed
     def _slowly(self, /, *args: Any, **kwargs: Any) -> Any:
         """Any call; the next of its kind is quick."""
         if current_or_none() is not None:
@@ -199,7 +217,17 @@ class Jitted(Named):
     def _remember(
         self, arguments: dict[str, Any], chosen: Settings | None, entry: DispatchEntry, sibling: Sibling | None
     ) -> None:
-        """Puts an entry where generated code finds it; there is code for each of the first structures that come."""
+        """Puts an entry where generated code finds it. Where that fails, calls are slow, which is told."""
+        try:
+            with boundary(self.name, "writing the code of calls"):
+                self._write(arguments, chosen, entry, sibling)
+        except InternalError as error:
+            warn_once(f"calls of {self.name}", f"calls of {self.name} are slow: {error.message}; {error.hint}")
+
+    def _write(
+        self, arguments: dict[str, Any], chosen: Settings | None, entry: DispatchEntry, sibling: Sibling | None
+    ) -> None:
+        """Puts an entry into generated code; there is code for each of the first structures that come."""
         with self._lock:
             quick = next((one for one in self.quicks if one.structure.fits(arguments)), None)
             if quick is None:
@@ -369,6 +397,14 @@ class Jitted(Named):
     def trace(self, call: Call, seen: ObservedSizes, device: Device) -> TracedFunction:
         """The function traced for a call; with sizes as numbers where it refuses them as symbols."""
         try:
+            return self._traced_somehow(call, seen, device)
+        except FAULTS as error:
+            if isinstance(error, TesseraError) or comes_from_outside(error):
+                raise
+            raise fault(self.name, "tracing", error) from error
+
+    def _traced_somehow(self, call: Call, seen: ObservedSizes, device: Device) -> TracedFunction:
+        try:
             return self._traced(call, seen, device)
         except Exception as error:  # of the user's code as well
             symbols = [one for one in pattern_of(call, self.parameters, seen).numbers if is_automatic(one)]
@@ -394,6 +430,7 @@ class Jitted(Named):
 
     # Looking inside
 
+    @trimmed
     def lower(self, *args: Any, **kwargs: Any) -> explain.Lowered:
         """The function for these arguments at every level, without running it."""
         call = self.parameters.call(self.parameters.bind(args, kwargs))
@@ -406,6 +443,7 @@ class Jitted(Named):
         tiers = () if self._tiered is None else tuple(self._tiered.explain())
         return explain.Explanation(self.name, list(self.families.values()), list(self.reasons), tiers)
 
+    @trimmed
     def check(self, *args: Any, **kwargs: Any) -> Checked:
         """Traces the function for types such as `Tensor["B", 64, f32]`, arrays or numbers; nothing is compiled or run.
 
@@ -553,6 +591,28 @@ def device_of(name: str, call: Call) -> Device:
     return next(iter(devices), None) or default_device()
 
 
+# Parameters are any for type checkers: a jitted function takes arrays of other libraries where it names tensors.
+@overload
+def jit(
+    function: Callable[..., R],
+    *,
+    static_argnums: int | Sequence[int] = (),
+    static_argnames: str | Sequence[str] = (),
+    donate_argnums: int | Sequence[int] = (),
+    fast_math: bool | None = None,
+    graphs: bool = False,
+    tiers: Any = "off",
+) -> Jitted[..., R]: ...
+@overload
+def jit(
+    *,
+    static_argnums: int | Sequence[int] = (),
+    static_argnames: str | Sequence[str] = (),
+    donate_argnums: int | Sequence[int] = (),
+    fast_math: bool | None = None,
+    graphs: bool = False,
+    tiers: Any = "off",
+) -> Callable[[Callable[..., R]], Jitted[..., R]]: ...
 def jit(
     function: Callable[..., Any] | None = None,
     *,

@@ -8,17 +8,21 @@ from __future__ import annotations
 
 import functools
 import inspect
+import re
 from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
 
 from tessera.errors import TesseraError, caller_span
 from tessera.lang.jit import Jitted
+from tessera.lang.spellings import as_known, by_name
 from tessera.lang.tracing.effects import pure
 from tessera.lang.tracing.values import Traced, current_or_none, shown, stories
 from tessera.runtime.tensor.pytree import tree_leaves
+from tessera.tracebacks import trim
 
 P = ParamSpec("P")
 R = TypeVar("R")
+_TRACED = re.compile(r"\bTraced\b")
 
 
 def operator(function: Callable[P, R]) -> Callable[P, R]:
@@ -26,7 +30,7 @@ def operator(function: Callable[P, R]) -> Callable[P, R]:
     signature = inspect.signature(function)
     parameters = list(signature.parameters.values())
     arrays = [one.name for one in parameters if "Array" in str(one.annotation)]
-    unnamed = frozenset(one.name for one in parameters if one.kind is one.POSITIONAL_ONLY)
+    named, shown_as = by_name(signature), _as_callers_see(signature)
     name = function.__name__.lstrip("_")
     reason = f"the operator {name} is pure"
 
@@ -48,7 +52,7 @@ def operator(function: Callable[P, R]) -> Callable[P, R]:
                 f"{name} cannot be traced for these arguments: {type(problem).__name__}: {problem}",
                 shapes=shown(*given),
                 story=stories(given),
-                hint=f"it takes {name}{signature}; where the arguments are such, this is a fault of Tessera",
+                hint=f"it takes {name}{shown_as}; where the arguments are such, this is a fault of Tessera",
             ) from problem
         if given:
             _tell(name, given, result)
@@ -65,13 +69,39 @@ def operator(function: Callable[P, R]) -> Callable[P, R]:
 
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
-        if kwargs and not unnamed.isdisjoint(kwargs):
-            given = ", ".join(sorted(unnamed & kwargs.keys()))
-            raise TesseraError(f"{name}: {given} cannot be given by name", hint=f"it takes {signature}")
-        return traced(*args, **kwargs) if current_or_none() is not None else eager(*args, **kwargs)
+        try:
+            if kwargs and not named.issuperset(kwargs):
+                given, options = as_known(name, shown_as, args, kwargs)
+                again: Callable[..., R] = call
+                return again(*given, **options)
+            return traced(*args, **kwargs) if current_or_none() is not None else eager(*args, **kwargs)
+        except Exception as error:
+            trim(error)
+            raise
 
+    vars(call)["__signature__"] = shown_as
     vars(call)["eager"] = eager  # for those who look inside
     return call
+
+
+class _Written(str):
+    """An annotation that `help` shows as it is written."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def _as_callers_see(signature: inspect.Signature) -> inspect.Signature:
+    """A signature for callers of an operator: what is traced inside of it is a tensor for them."""
+
+    def written(annotation: Any) -> Any:
+        text = annotation if isinstance(annotation, str) else None
+        return annotation if text is None else _Written(_TRACED.sub("Tensor", text))
+
+    parameters = [one.replace(annotation=written(one.annotation)) for one in signature.parameters.values()]
+    return signature.replace(parameters=parameters, return_annotation=written(signature.return_annotation))
 
 
 def operator_called(name: str, said: str, function: Callable[P, R]) -> Callable[P, R]:

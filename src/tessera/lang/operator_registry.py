@@ -1,8 +1,8 @@
 """The registry of operators: each by the module that defines it; a light file, read when the package is imported.
 
-This is the only list of operators. `tessera.NAME` and `tessera.ops.NAME`, `dir()` and `help()` come from it, and so do
-methods: an attribute of `Tensor` with an operator's name is that operator. Tests compare it with the modules, with the
-page Operators and with the Array API standard.
+This is the only list of operators. `tessera.NAME` and `tessera.ops.NAME`, `dir()` and `help()`, methods of tensors and
+the stubs that type checkers read come from it. Tests compare it with the modules, with the page Operators and with the
+Array API standard.
 """
 
 from __future__ import annotations
@@ -87,6 +87,75 @@ OPERATORS: Mapping[str, str] = MappingProxyType(
     {name: f"tessera.lang.{module}" for module, names in _DEFINED_IN.items() for name in names}
 )
 """The module of each operator."""
+
+_METHODS_IN = (
+    *("operators.elementwise", "operators.composed_elementwise", "operators.linear_algebra"),
+    *("operators.manipulation", "operators.searching", "operators.sorting", "operators.statistics"),
+    "operators.taking",
+)
+_NO_METHODS = frozenset(
+    {
+        # What they are about is not their first argument.
+        *("broadcast_arrays", "concat", "einsum", "embedding", "linear", "stack", "where"),
+        # Methods of these names mean something else in NumPy or in torch.
+        *("conj", "real", "repeat", "split", "tile"),
+    }
+)
+_MORE_METHODS = ("astype", "log_softmax", "nonzero", "one_hot", "softmax", "tril", "triu", "unique_values")
+
+METHODS: tuple[str, ...] = (
+    *(name for module in _METHODS_IN for name in _DEFINED_IN[module] if name not in _NO_METHODS),
+    *_MORE_METHODS,
+)
+"""The operators that are methods of tensors, too."""
+
+_ALSO: Mapping[str, tuple[str, ...]] = {
+    "abs": ("absolute",),
+    "acos": ("arccos",),
+    "acosh": ("arccosh",),
+    "array": ("tensor",),
+    "asarray": ("as_tensor",),
+    "asin": ("arcsin",),
+    "asinh": ("arcsinh",),
+    "atan": ("arctan",),
+    "atan2": ("arctan2",),
+    "atanh": ("arctanh",),
+    "batchnorm": ("batch_norm",),
+    "bitwise_invert": ("bitwise_not", "invert"),
+    "bitwise_left_shift": ("left_shift",),
+    "bitwise_right_shift": ("right_shift",),
+    "clip": ("clamp",),
+    "concat": ("cat", "concatenate"),
+    "cumulative_prod": ("cumprod",),
+    "cumulative_sum": ("cumsum",),
+    "divide": ("div", "true_divide"),
+    "equal": ("eq",),
+    "expand_dims": ("unsqueeze",),
+    "flatten": ("ravel",),
+    "greater": ("gt",),
+    "greater_equal": ("ge",),
+    "groupnorm": ("group_norm",),
+    "less": ("lt",),
+    "less_equal": ("le",),
+    "logsumexp_safe": ("logsumexp",),
+    "matmul": ("bmm", "mm", "mv"),
+    "max": ("amax",),
+    "min": ("amin",),
+    "moveaxis": ("movedim",),
+    "multiply": ("mul",),
+    "negative": ("neg",),
+    "not_equal": ("ne",),
+    "permute_dims": ("permute",),
+    "pow": ("power",),
+    "remainder": ("mod",),
+    "repeat": ("repeat_interleave",),
+    "subtract": ("sub",),
+    "transpose": ("swapaxes", "swapdims"),
+    "unstack": ("unbind",),
+}
+
+ALIASES: Mapping[str, str] = MappingProxyType({also: name for name, others in _ALSO.items() for also in others})
+"""Names that people know from torch and NumPy, and the operator or function that each is: not another one."""
 
 
 def operator_named(name: str) -> Any:

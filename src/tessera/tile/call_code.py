@@ -16,6 +16,7 @@ from typing import Any
 
 from tessera import knobs
 from tessera.tile.identity.static_keys import AS_THEY_ARE, exact
+from tessera.tracebacks import trim
 
 MISSING: Any = object()
 """The default of a parameter that has none."""
@@ -24,6 +25,8 @@ NOT_FOUND = (KeyError, IndexError, AttributeError, TypeError, NameError, ValueEr
 or cannot be part of a key, a global name or a variable of an outer function that is gone."""
 INLINE = 4
 """Entries that are compared one by one before there is a look into the dictionary."""
+_TRIM = "    except Exception as {0}problem:\n        {0}trim({0}problem)\n        raise\n"
+"""The end of such code: an error that goes to its caller leaves without the frames of the package."""
 
 
 def mark_for(signature: Signature) -> str:
@@ -110,8 +113,8 @@ class CallCode:
     def made(self, body: str, otherwise: Callable[..., Any]) -> Callable[..., Any]:
         """The function. Calls for which the body returns nothing go to `otherwise`, in those parts."""
         mark, body = self.mark, f"{body}\nreturn {self.mark}otherwise({self.whole})"
-        text = f"def {mark}call({self._parameters_text()}):\n{indent(body, '    ')}\n"
-        self.see(otherwise=otherwise)
+        text = f"def {mark}call({self._parameters_text()}):\n    try:\n{indent(body, '        ')}\n{_TRIM.format(mark)}"
+        self.see(otherwise=otherwise, trim=trim)
         exec(_compiled(text, self._module), self._seen)
         made = self._seen[f"{mark}call"]
         made.__name__ = made.__qualname__ = self._name

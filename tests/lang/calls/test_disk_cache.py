@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import subprocess
@@ -74,7 +75,7 @@ def test_damaged_entries_are_a_line_in_the_log(first: tuple[Path, dict[str, Any]
 
 
 def test_dumping_stages_compiles(tmp_path: Path) -> None:
-    f = jit(ts.tanh.__wrapped__)
+    f = jit(inspect.unwrap(ts.tanh))
     x = ts.ones((3,))
     call = f.parameters.call(f.parameters.bind((x,), {}))
 

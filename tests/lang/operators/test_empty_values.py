@@ -19,7 +19,7 @@ draw = np.random.default_rng(0)
 Array = np.ndarray[Any, np.dtype[Any]]
 
 
-def floats(*shape: int) -> Array:
+def floats(*shape: int) -> Any:
     return draw.standard_normal(shape).astype(np.float32)
 
 

@@ -39,17 +39,21 @@ def scaled_dot_product_attention(
     dropout: float = 0.0,
     key: Array | None = None,
     return_lse: bool = False,
+    is_causal: bool = False,
 ) -> Any:
     """Attention: softmax(q kᵀ · scale) v over [batch, heads, length, width]; 0 for a query that sees no key.
 
     k and v may have fewer heads than q (grouped queries): each serves an equal group of them.
     causal: a query sees keys up to its own index. The last query is at the last key, or the first one at key `offset`.
+    is_causal: torch's argument: the first query is at the first key.
     window: of these, a query sees the last `window` alone.
     mask: True where a query sees a key; bias: added to the scores; soft_cap: scores become cap · tanh(score / cap).
     key_lengths: in batch b, only the first key_lengths[b] keys count.
     scale: 1/√width unless given. dropout: on the weights; it takes a random `key`.
     return_lse: the result comes with log Σ e^score of every query, in f32.
     """
+    if is_causal:
+        causal, offset = True, 0 if offset is None else offset
     queries, keys, values = (_four_axes(name, x) for name, x in (("q", q), ("k", k), ("v", v)))
     floats("attention", queries, keys, values)
     group = _group(queries, keys, values)
@@ -105,6 +109,7 @@ def flash_attention(
     offset: Array | None = None,
     key_lengths: Array | None = None,
     return_lse: bool = False,
+    is_causal: bool = False,
 ) -> Any:
     """`scaled_dot_product_attention`, which also takes keys and values as a pair, as a cache holds them."""
     if v is None:
@@ -126,6 +131,7 @@ def flash_attention(
         dropout=dropout,
         key=key,
         return_lse=return_lse,
+        is_causal=is_causal,
     )
 
 
@@ -204,7 +210,9 @@ def _seen(scores: Traced, mask: Any, causal: bool, offset: Any, window: int | No
 def _positions(rows: Traced, scores: Traced, offset: Any) -> Traced:
     """The index of each query among the keys."""
     if offset is not None:
-        return elementwise("add", rows, offset if isinstance(offset, int) else primitives.cast(offset, i64))
+        if isinstance(offset, int):
+            return elementwise("add", rows, offset) if offset else rows
+        return elementwise("add", rows, primitives.cast(offset, i64))
     apart = size(scores.sizes[3] - scores.sizes[2])
     if isinstance(apart, int):
         return elementwise("add", rows, apart) if apart else rows

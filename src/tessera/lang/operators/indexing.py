@@ -162,7 +162,7 @@ def spans_of(x: Traced, key: Key, given: Sequence[Value]) -> Spans:
     taken = sum(part is not None and part is not Ellipsis for part in parts)
     if len(dots) > 1 or taken > x.ndim:
         problem = "two ellipses" if len(dots) > 1 else f"{taken} indices"
-        raise ShapeError(
+        raise RangeError(
             f"the index does not fit: {problem} for {x.ndim} axes",
             shapes=shown(x),
             story=x.history.lines(),

@@ -67,7 +67,7 @@ def linear(x: Array, weight: Array, bias: Array | None = None, /, *, dtype: DTyp
 
 
 @operator
-def vecdot(x1: Array, x2: Array, /, *, axis: int = -1) -> Traced:
+def vecdot(x1: Array, x2: Array, /, axis: int = -1) -> Traced:
     """The dot product of vectors along `axis`, counted from the last; the other axes broadcast."""
     a, b, to = matmul_operands("vecdot", x1, x2, None)
     if not (a.ndim and b.ndim):

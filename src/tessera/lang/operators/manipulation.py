@@ -23,6 +23,7 @@ from tessera.lang.operators.views import (
     unstack_views,
     view_by,
 )
+from tessera.lang.spellings import knowing
 from tessera.lang.tracing import primitives
 from tessera.lang.tracing.arithmetic import broadcast_shapes, tensor
 from tessera.lang.tracing.values import Array, Traced, shown, stories
@@ -49,7 +50,7 @@ def broadcast_arrays(*arrays: Array) -> list[Traced]:
 
 
 @operator
-def concat(arrays: Sequence[Array], /, *, axis: int | None = 0) -> Traced:
+def concat(arrays: Sequence[Array], /, axis: int | None = 0) -> Traced:
     """Concatenates arrays along `axis`; with None, their elements as one axis."""
     made = tensors("concat", *_some(arrays, "concat"))
     if axis is None:
@@ -64,7 +65,7 @@ def _some(arrays: Sequence[Any], where: str) -> Sequence[Any]:
 
 
 @operator
-def stack(arrays: Sequence[Array], /, *, axis: int = 0) -> Traced:
+def stack(arrays: Sequence[Array], /, axis: int = 0) -> Traced:
     """Joins arrays of one shape along a new axis."""
     made = tensors("stack", *_some(arrays, "stack"))
     axis = rules.normalize_axis(axis, made[0].ndim + 1, where="stack")
@@ -88,7 +89,7 @@ def squeeze(x: Array, /, axis: int | tuple[int, ...]) -> Traced:
 
 
 @operator
-def flip(x: Array, /, *, axis: Axis = None) -> Traced:
+def flip(x: Array, /, axis: Axis = None) -> Traced:
     """Reverses the order of elements along `axis`, or along all axes."""
     made = tensor(x)
     axes = axes_of(made, axis, "flip")
@@ -112,6 +113,12 @@ def matrix_transpose(x: Array, /) -> Traced:
 
 def swap_axes(x: Traced, first: int = -2, second: int = -1) -> Traced:
     """Two axes exchanged."""
+    if not isinstance(first, int):
+        raise ShapeError(
+            f"transpose exchanges two axes, got {first!r}",
+            shapes=shown(x),
+            hint="permute_dims(x, axes) orders all axes",
+        )
     order = list(range(x.ndim))
     a, b = (one_axis(x, axis, "transpose") for axis in (first, second))
     order[a], order[b] = order[b], order[a]
@@ -148,7 +155,7 @@ def flatten(x: Array, /) -> Traced:
 
 
 @operator
-def roll(x: Array, /, shift: int | tuple[int, ...], *, axis: Axis = None) -> Traced:
+def roll(x: Array, /, shift: int | tuple[int, ...], axis: Axis = None) -> Traced:
     """Moves elements by `shift` along `axis`; those that leave come in again at the other end."""
     made = tensor(x)
     if axis is None:
@@ -216,7 +223,8 @@ def _take(x: Array, indices: Array, axis: int) -> Traced:
     return primitives.gather(made, indices, one_axis(made, axis, "take"))
 
 
-def repeat(x: Array, repeats: int | Array, /, *, axis: int | None = None) -> Any:
+@knowing
+def repeat(x: Array, repeats: int | Array, /, axis: int | None = None) -> Any:
     """Each element, or each slice along `axis`, several times.
 
     An array of counts decides the size of the result: it must be known when the function is traced.
@@ -254,7 +262,7 @@ def data_dependent(what: str, *given: Traced) -> ShapeError:
 
 @view_by(unstack_views)
 @operator
-def unstack(x: Array, /, *, axis: int = 0) -> tuple[Traced, ...]:
+def unstack(x: Array, /, axis: int = 0) -> tuple[Traced, ...]:
     """Splits `x` into its slices along `axis`, without that axis."""
     made = tensor(x)
     axis = one_axis(made, axis, "unstack")
@@ -272,7 +280,7 @@ def _at_index(x: Traced, axis: int, at: int) -> Traced:
 
 @view_by(split_views)
 @operator
-def split(x: Array, parts: int | tuple[int, ...], /, *, axis: int = 0) -> tuple[Traced, ...]:
+def split(x: Array, parts: int | tuple[int, ...], /, axis: int = 0) -> tuple[Traced, ...]:
     """Splits `x` along `axis` into equal parts, or into parts of these sizes."""
     made = tensor(x)
     axis = one_axis(made, axis, "split")

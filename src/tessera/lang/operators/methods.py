@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from tessera.errors import ShapeError, TesseraError
-from tessera.lang import operators
-from tessera.lang.operator_registry import ARRAY_API_VERSION, OPERATORS, operator_named
+from tessera.lang import operator_registry, operators
+from tessera.lang.operator_registry import ALIASES, ARRAY_API_VERSION, operator_named
 from tessera.lang.operators.data_types import astype, cast
 from tessera.lang.operators.elementwise import positive, row
 from tessera.lang.operators.indexing import get_item
 from tessera.lang.operators.linear_algebra import matmul
 from tessera.lang.operators.manipulation import broadcast_to, matrix_transpose, permute_dims, reshape, squeeze
 from tessera.lang.operators.updates import At, stored
-from tessera.lang.tracing.values import current_or_none
-from tessera.runtime.tensor.tensor import Tensor
+from tessera.lang.spellings import knowing
+from tessera.lang.tracing.values import Traced, current_or_none
 from tessera.tile.calls.settings import settings
 
 
@@ -66,24 +67,53 @@ def _has_machine_code() -> Any:
     return current_or_none() is None and settings() is not None
 
 
-METHODS: Mapping[str, Callable[..., Any]] = {
-    # What `Tensor` has under an operator's name is the operator, but for those below that take arguments otherwise.
-    **{name: operator_named(name) for name in vars(Tensor) if name in OPERATORS},
-    "__array_namespace__": _namespace,
-    "__cast__": cast,
-    "__elementwise__": row,
-    "__getitem__": get_item,
-    "__has_machine_code__": _has_machine_code,
-    "__matmul__": matmul,
-    "__setitem__": stored,
-    "broadcast_to": _broadcast,
-    "copy": positive,
-    "permute": _permuted,
-    "reshape": _reshaped,
-    "squeeze": _squeezed,
-    "to": _cast_to,
-}
-"""The methods of tensors and traced values, by name."""
+def _viewed(x: Any, *shape: Any) -> Any:
+    return reshape(x, _several(shape)) if isinstance(x, Traced) else x.reshape(*shape, copy=False)
+
+
+def _exchanged(x: Any) -> Any:
+    return x.T if x.ndim > 1 else x
+
+
+def _of_other_name(name: str, x: Any, /, *args: Any, **kwargs: Any) -> Any:
+    """The method of another name, for an alias: a tensor's own where it has one."""
+    method = getattr(x, name)
+    return method(*args, **kwargs) if not kwargs else knowing(method)(*args, **kwargs)
+
+
+class _Methods(dict[str, Callable[..., Any]]):
+    """Functions by the names of methods. Operators come in, and their modules load, when they are first asked for."""
+
+    def __missing__(self, name: str) -> Callable[..., Any]:
+        known = ALIASES.get(name)
+        if known is not None and (known in self or known in operator_registry.METHODS):
+            return partial(_of_other_name, known)
+        if name not in operator_registry.METHODS:
+            raise KeyError(name)
+        found = self[name] = operator_named(name)
+        return found
+
+
+METHODS: Mapping[str, Callable[..., Any]] = _Methods(
+    {
+        "__array_namespace__": _namespace,
+        "__cast__": cast,
+        "__elementwise__": row,
+        "__getitem__": get_item,
+        "__has_machine_code__": _has_machine_code,
+        "__matmul__": matmul,
+        "__setitem__": stored,
+        "broadcast_to": _broadcast,
+        "copy": positive,
+        "permute": _permuted,
+        "reshape": _reshaped,
+        "squeeze": _squeezed,
+        "t": _exchanged,
+        "to": _cast_to,
+        "view": _viewed,
+    }
+)
+"""The methods of tensors and traced values, by name: operators of the same names, but for those listed here."""
 
 PROPERTIES: Mapping[str, Callable[[Any], Any]] = {"T": _transposed, "at": At, "mT": matrix_transpose}
 """The properties of tensors and traced values, by name."""

@@ -24,7 +24,7 @@ def _safe_shares(x: Traced, axes: tuple[int, ...]) -> tuple[Traced, Traced]:
 
 
 @operator
-def softmax_safe(x: Array, /, *, axis: Axis = -1) -> Traced:
+def softmax_safe(x: Array, /, axis: Axis = -1) -> Traced:
     """softmax(x) = e^x / Σ e^x along `axis`, without overflow; 0, not NaN, where every element is -infinity.
 
     ts.softmax_safe(scores, axis=-1)
@@ -35,7 +35,7 @@ def softmax_safe(x: Array, /, *, axis: Axis = -1) -> Traced:
 
 
 @operator
-def softmax(x: Array, /, *, axis: Axis = -1) -> Traced:
+def softmax(x: Array, /, axis: Axis = -1) -> Traced:
     """softmax(x) = e^x / Σ e^x along `axis`, without overflow.
 
     Where every element along it is -infinity, as in a row that is masked as a whole, the result is NaN; `softmax_safe`
@@ -51,7 +51,7 @@ def softmax(x: Array, /, *, axis: Axis = -1) -> Traced:
 
 
 @operator
-def log_softmax(x: Array, /, *, axis: Axis = -1) -> Traced:
+def log_softmax(x: Array, /, axis: Axis = -1) -> Traced:
     """log(softmax(x)) along `axis`: x - log Σ e^x, without overflow."""
     (made,) = floats("log_softmax", x)
     axes = axes_of(made, axis, "log_softmax")

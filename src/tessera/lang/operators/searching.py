@@ -49,13 +49,13 @@ def _extreme_index(kind: str, x: Any, axis: int | None, keepdims: bool) -> Trace
 
 
 @operator
-def argmax(x: Array, /, *, axis: int | None = None, keepdims: bool = False) -> Traced:
+def argmax(x: Array, /, axis: int | None = None, *, keepdims: bool = False) -> Traced:
     """The index of the first largest element along `axis`, or of the flat array; that of a NaN if there is one."""
     return _extreme_index("max", x, axis, keepdims)
 
 
 @operator
-def argmin(x: Array, /, *, axis: int | None = None, keepdims: bool = False) -> Traced:
+def argmin(x: Array, /, axis: int | None = None, *, keepdims: bool = False) -> Traced:
     """The index of the first smallest element along `axis`, or of the flat array; that of a NaN if there is one."""
     return _extreme_index("min", x, axis, keepdims)
 
@@ -134,6 +134,6 @@ def _by_counting(row: Traced, values: Traced, size: Size, side: str) -> Traced:
 
 
 @operator
-def count_nonzero(x: Array, /, *, axis: int | tuple[int, ...] | None = None, keepdims: bool = False) -> Traced:
+def count_nonzero(x: Array, /, axis: int | tuple[int, ...] | None = None, *, keepdims: bool = False) -> Traced:
     """The number of elements over `axis` that are not 0."""
     return statistics.sum(statistics.truth(x), axis=axis, keepdims=keepdims)

@@ -45,10 +45,10 @@ def _sorting_order(rows: Traced, descending: bool) -> Traced:
     order = primitives.reshape(first, keys.sizes)
     index = primitives.iota(keys.sizes, 1)
     order = primitives.ew("add", order, primitives.ew("sub", index, elementwise("rem", index, run)))
-    keys = along_rows(keys, order)
+    keys = _along_rows(keys, order)
     while blocks > 1:
         source = _merged(keys, run, descending)
-        keys, order = along_rows(keys, source), along_rows(order, source)
+        keys, order = _along_rows(keys, source), _along_rows(order, source)
         run, blocks = 2 * run, blocks // 2
     return primitives.slice_(order, [None, None], [None, size])
 
@@ -81,7 +81,7 @@ def _by_counting(rows: Traced, size: Size, descending: bool) -> Traced:
     return primitives.reduce("max", elementwise("select", asked, other_index, 0), [2])
 
 
-def along_rows(x: Traced, indices: Traced) -> Traced:
+def _along_rows(x: Traced, indices: Traced) -> Traced:
     """Elements of [rows, n] at indices [rows, k] of the same row; n is known."""
     size = x.sizes[1]
     first = elementwise("mul", primitives.iota(indices.sizes, 0), size)
@@ -104,7 +104,7 @@ def _merged(keys: Traced, run: int, descending: bool) -> Traced:
     def element(first: int, at: Traced) -> Traced:
         # Indices that are not asked for in the end are kept inside the run.
         held = elementwise("min", elementwise("max", at, 0), run - 1)
-        return along_rows(keys, elementwise("add", primitives.ew("add", start, held), first))
+        return _along_rows(keys, elementwise("add", primitives.ew("add", start, held), first))
 
     def keeps(i: Traced, j: Traced) -> Traced:
         return before(element(0, i), element(run, j), descending=descending, or_equal=True)
@@ -128,10 +128,10 @@ def _from_rows(rows: Traced, x: Traced, axis: int) -> Traced:
     return primitives.transpose(laid, moved_from_last(x.ndim, axis))
 
 
-def picked(rows: Traced, order: Traced) -> Traced:
+def _picked(rows: Traced, order: Traced) -> Traced:
     """The keys in their order; in rows of unknown length each is found by its index."""
     if isinstance(rows.sizes[1], int):
-        return along_rows(rows, order)
+        return _along_rows(rows, order)
     return primitives.gather_along(rows, [primitives.iota(order.sizes, 0), order], [0, 1])
 
 
@@ -157,19 +157,19 @@ def _sorted_at_once(x: object, axis: int, descending: bool) -> Traced | None:
 
 
 @operator
-def argsort(x: Array, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Traced:
+def argsort(x: Array, /, axis: int = -1, *, descending: bool = False, stable: bool = True) -> Traced:
     """The indices that sort `x` along `axis`; equal elements keep their order, NaN comes last."""
     made, axis, _, order = _sorted("argsort", x, axis, descending)
     return _from_rows(order, made, axis)
 
 
 @operator
-def sort(x: Array, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Traced:
+def sort(x: Array, /, axis: int = -1, *, descending: bool = False, stable: bool = True) -> Traced:
     """`x` sorted along `axis`; equal elements keep their order, NaN comes last."""
     if (found := _sorted_at_once(x, axis, descending)) is not None:
         return found
     made, axis, rows, order = _sorted("sort", x, axis, descending)
-    return _from_rows(picked(rows, order), made, axis)
+    return _from_rows(_picked(rows, order), made, axis)
 
 
 def _selected(x: object, k: int, axis: int, largest: bool) -> tuple[Traced, Traced] | None:
@@ -184,12 +184,12 @@ def _selected(x: object, k: int, axis: int, largest: bool) -> tuple[Traced, Trac
     rows = _as_rows(made, axis)
     values, places = selected(rows, k, largest=largest)
     if made.trace.derived:
-        values = picked(rows, places)
+        values = _picked(rows, places)
     return _from_rows(values, made, axis), _from_rows(places, made, axis)
 
 
 @operator
-def topk(x: Array, k: int, /, *, axis: int = -1, largest: bool = True) -> tuple[Traced, Traced]:
+def topk(x: Array, k: int, /, axis: int = -1, *, largest: bool = True) -> tuple[Traced, Traced]:
     """The k largest elements along `axis`, the largest first, and their indices; the smallest without `largest`."""
     if (found := _selected(x, k, axis, largest)) is not None:
         return found
@@ -198,4 +198,4 @@ def topk(x: Array, k: int, /, *, axis: int = -1, largest: bool = True) -> tuple[
     if k < 0 or (isinstance(count, int) and k > count):
         raise ShapeError(f"topk: {k} of {count} elements", shapes=shown(made), hint="ask for no more than there are")
     first = primitives.slice_(order, [None, None], [None, k])
-    return _from_rows(picked(rows, first), made, axis), _from_rows(first, made, axis)
+    return _from_rows(_picked(rows, first), made, axis), _from_rows(first, made, axis)

@@ -48,14 +48,14 @@ def _total(kind: str, x: Any, axis: Axis, dtype: DTypeLike | None, keepdims: boo
 
 @operator
 def sum(  # noqa: A001  (the standard's name)
-    x: Array, /, *, axis: Axis = None, dtype: DTypeLike | None = None, keepdims: bool = False
+    x: Array, /, axis: Axis = None, *, dtype: DTypeLike | None = None, keepdims: bool = False
 ) -> Traced:
     """The sum over `axis`, or over all axes. Integers and bools add up in 64 bits unless `dtype` says otherwise."""
     return _total("sum", x, axis, dtype, keepdims)
 
 
 @operator
-def prod(x: Array, /, *, axis: Axis = None, dtype: DTypeLike | None = None, keepdims: bool = False) -> Traced:
+def prod(x: Array, /, axis: Axis = None, *, dtype: DTypeLike | None = None, keepdims: bool = False) -> Traced:
     """The product over `axis`, or over all axes, in the types of `sum`."""
     return _total("prod", x, axis, dtype, keepdims)
 
@@ -70,13 +70,13 @@ def _extreme(kind: str, x: Any, axis: Axis, keepdims: bool) -> Traced:
 
 
 @operator
-def max(x: Array, /, *, axis: Axis = None, keepdims: bool = False) -> Traced:  # noqa: A001  (the standard's name)
+def max(x: Array, /, axis: Axis = None, *, keepdims: bool = False) -> Traced:  # noqa: A001  (the standard's name)
     """The largest element over `axis`, or over all axes; NaN if there is one."""
     return _extreme("max", x, axis, keepdims)
 
 
 @operator
-def min(x: Array, /, *, axis: Axis = None, keepdims: bool = False) -> Traced:  # noqa: A001  (the standard's name)
+def min(x: Array, /, axis: Axis = None, *, keepdims: bool = False) -> Traced:  # noqa: A001  (the standard's name)
     """The smallest element over `axis`, or over all axes; NaN if there is one."""
     return _extreme("min", x, axis, keepdims)
 
@@ -108,7 +108,7 @@ def _of_floats(
 
 
 @operator
-def mean(x: Array, /, *, axis: Axis = None, keepdims: bool = False) -> Traced:
+def mean(x: Array, /, axis: Axis = None, *, keepdims: bool = False) -> Traced:
     """The mean over `axis`, or over all axes; of integers and bools in f32, from their exact sum."""
     made = tensor(x)
     if made.dtype.is_float:
@@ -119,13 +119,13 @@ def mean(x: Array, /, *, axis: Axis = None, keepdims: bool = False) -> Traced:
 
 
 @operator
-def var(x: Array, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False) -> Traced:
+def var(x: Array, /, axis: Axis = None, *, correction: float = 0.0, keepdims: bool = False) -> Traced:
     """The variance over `axis`, or over all axes; the sum of squares is divided by their number less `correction`."""
     return _of_floats("var", lambda values, axes: spread(values, axes, correction)[2], x, axis, keepdims)
 
 
 @operator
-def std(x: Array, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False) -> Traced:
+def std(x: Array, /, axis: Axis = None, *, correction: float = 0.0, keepdims: bool = False) -> Traced:
     """The standard deviation over `axis`, or over all axes: the root of `var`."""
 
     def root(values: Traced, axes: tuple[int, ...]) -> Traced:
@@ -141,21 +141,21 @@ def truth(x: Any) -> Traced:
 
 
 @operator
-def all(x: Array, /, *, axis: Axis = None, keepdims: bool = False) -> Traced:  # noqa: A001  (the standard's name)
+def all(x: Array, /, axis: Axis = None, *, keepdims: bool = False) -> Traced:  # noqa: A001  (the standard's name)
     """Whether all elements over `axis` are true, or not 0."""
     made = truth(x)
     return primitives.reduce("and", made, axes_of(made, axis, "all"), keepdims)
 
 
 @operator
-def any(x: Array, /, *, axis: Axis = None, keepdims: bool = False) -> Traced:  # noqa: A001  (the standard's name)
+def any(x: Array, /, axis: Axis = None, *, keepdims: bool = False) -> Traced:  # noqa: A001  (the standard's name)
     """Whether some element over `axis` is true, or not 0."""
     made = truth(x)
     return primitives.reduce("or", made, axes_of(made, axis, "any"), keepdims)
 
 
 @operator
-def logsumexp_safe(x: Array, /, *, axis: Axis = -1, keepdims: bool = False) -> Traced:
+def logsumexp_safe(x: Array, /, axis: Axis = -1, *, keepdims: bool = False) -> Traced:
     """log Σ e^x without overflow; -infinity, not NaN, where all elements are -infinity."""
 
     def logarithm(values: Traced, axes: tuple[int, ...]) -> Traced:
@@ -177,7 +177,7 @@ def exponentials(x: Traced, axes: tuple[int, ...]) -> tuple[Traced, Traced, Trac
 
 @operator
 def cumulative_sum(
-    x: Array, /, *, axis: int | None = None, dtype: DTypeLike | None = None, include_initial: bool = False
+    x: Array, /, axis: int | None = None, *, dtype: DTypeLike | None = None, include_initial: bool = False
 ) -> Traced:
     """Running sums along `axis`, which may be left out for one axis; `include_initial` puts a 0 before them."""
     return _running("sum", x, axis, dtype, include_initial)
@@ -185,7 +185,7 @@ def cumulative_sum(
 
 @operator
 def cumulative_prod(
-    x: Array, /, *, axis: int | None = None, dtype: DTypeLike | None = None, include_initial: bool = False
+    x: Array, /, axis: int | None = None, *, dtype: DTypeLike | None = None, include_initial: bool = False
 ) -> Traced:
     """Running products along `axis`, which may be left out for one axis; `include_initial` puts a 1 before them."""
     return _running("prod", x, axis, dtype, include_initial)

@@ -33,7 +33,7 @@ def counted_from_front(indices: Traced, size: Size) -> Traced:
 
 
 @operator
-def take(x: Array, indices: Array, /, *, axis: int | None = None) -> Traced:
+def take(x: Array, indices: Array, /, axis: int | None = None) -> Traced:
     """Slices of `x` at integer indices along `axis`, which may be left out for one axis."""
     made, indices = tensor(x), tensor(indices)
     if axis is None and made.ndim != 1:
@@ -43,7 +43,7 @@ def take(x: Array, indices: Array, /, *, axis: int | None = None) -> Traced:
 
 
 @operator
-def take_along_axis(x: Array, indices: Array, /, *, axis: int = -1) -> Traced:
+def take_along_axis(x: Array, indices: Array, /, axis: int = -1) -> Traced:
     """Elements of `x` at `indices` along `axis`, which differ from row to row; the other axes broadcast."""
     made, indices = tensor(x), tensor(indices)
     if made.ndim != indices.ndim:
@@ -62,10 +62,10 @@ def take_along_axis(x: Array, indices: Array, /, *, axis: int = -1) -> Traced:
         histories=[made.history, spots.history],
     )
     x, y = (primitives.broadcast_to(one, (*lead[:axis], one.sizes[axis], *lead[axis:])) for one in (made, spots))
-    return along(x, y, axis)
+    return _along(x, y, axis)
 
 
-def along(x: Traced, spots: Traced, axis: int) -> Traced:
+def _along(x: Traced, spots: Traced, axis: int) -> Traced:
     """Elements of a tensor at indices along one axis, which go along the others."""
     axes = range(x.ndim)
     return primitives.gather_along(x, [spots if at == axis else primitives.iota(spots.sizes, at) for at in axes], axes)

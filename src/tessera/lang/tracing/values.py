@@ -9,13 +9,14 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Protocol, TypeAlias
 
 import numpy as np
 
 from tessera import knobs
 from tessera.dtypes.types import DType
 from tessera.errors import EffectError, ShapeError, TesseraError
+from tessera.lang.operator_registry import METHODS
 from tessera.lang.tracing.index_ranges import IndexRange
 from tessera.lang.tracing.sizes import Sizes, TracedSize, traced_shape
 from tessera.runtime.device.device import Device
@@ -348,21 +349,21 @@ class Traced:
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            methods, properties = OPERATORS.surface()
-            if name in properties:
-                return properties[name](self)
-            if name in methods and not name.startswith("__"):
-                function = methods[name]
+            if name.startswith("_"):
+                raise OPERATORS.missing("a traced tensor", name)
+            return OPERATORS.attribute(self, "a traced tensor", name)
 
-                def method(*args: Any, **kwargs: Any) -> Any:
-                    return function(self, *args, **kwargs)
-
-                method.__name__ = name
-                return method
-            raise AttributeError(f"a traced tensor has no attribute {name!r}")
+        def __dir__(self) -> list[str]:
+            return sorted({*super().__dir__(), *METHODS, "T", "at", "mT", "t", "view"})
 
 
-Array: TypeAlias = "Tensor | Traced | bool | int | float"
+class SupportsDLPack(Protocol):
+    """An array of another library: NumPy, torch, JAX."""
+
+    def __dlpack__(self, *args: Any, **kwargs: Any) -> Any: ...
+
+
+Array: TypeAlias = "Tensor | Traced | SupportsDLPack | bool | int | float"
 """A parameter of an operator that is a tensor. A number for it is an argument; for other parameters it is static."""
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from array import array as packed
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from operator import index
-from typing import Protocol, SupportsIndex, TypeAlias, TypeGuard, cast
+from typing import Any, Protocol, SupportsIndex, TypeAlias, TypeGuard, cast
 
 import numpy as np
 
@@ -21,6 +22,8 @@ from tessera.runtime.tensor import dlpack
 from tessera.runtime.tensor.interface import DTypeLike, provide_conversion
 from tessera.runtime.tensor.operators import Scalar, nearest, weak_scalar
 from tessera.runtime.tensor.tensor import Tensor
+from tessera.shapes.expr import Dim, DimLike
+from tessera.tracebacks import trim
 
 DeviceLike: TypeAlias = str | Device
 # One size, or a sequence of them.
@@ -233,6 +236,40 @@ def sizes_of(shape: ShapeLike) -> tuple[int, ...]:
     if any(size < 0 for size in sizes):
         raise ShapeError(f"expected a shape, got {shape!r}", hint="give one or more sizes of at least 0")
     return sizes
+
+
+class Maker(Protocol):
+    """A maker of tensors that takes a shape, or its sizes one by one."""
+
+    def __call__(
+        self,
+        shape: DimLike | SupportsIndex | Sequence[DimLike | SupportsIndex],
+        *sizes: Any,
+        dtype: DTypeLike | None = None,
+        device: DeviceLike | None = None,
+        **options: Any,
+    ) -> Tensor: ...
+
+
+def taking_sizes(function: Callable[..., Any]) -> Maker:
+    """Lets a function of a shape take its sizes one by one, too: `zeros(2, 3)` is `zeros((2, 3))`."""
+
+    @functools.wraps(function)
+    def made(*given: Any, **named: Any) -> Any:
+        try:
+            if len(given) < 2 or not _is_size(given[1]):
+                return function(*given, **named)
+            count = next((at for at, one in enumerate(given) if not _is_size(one)), len(given))
+            return function(given[:count], *given[count:], **named)
+        except Exception as error:
+            trim(error)
+            raise
+
+    return made
+
+
+def _is_size(value: object) -> bool:
+    return hasattr(type(value), "__index__") or isinstance(value, Dim)
 
 
 def empty(shape: ShapeLike, dtype: DTypeLike = f32, device: DeviceLike | None = None) -> Tensor:

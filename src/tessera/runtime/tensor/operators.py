@@ -7,7 +7,7 @@ import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from types import MappingProxyType
+from types import MappingProxyType, MethodType
 from typing import Any, TypeAlias, TypeGuard, TypeVar
 from typing import cast as cast_type
 
@@ -45,22 +45,49 @@ Surface: TypeAlias = tuple[Mapping[str, Callable[..., Any]], Mapping[str, Callab
 NumpyFunctions: TypeAlias = Mapping[object, Callable[..., Any]]
 
 
+def _no_attribute(what: str, name: str) -> AttributeError:
+    return AttributeError(f"{what} has no attribute {name!r}")
+
+
 class _Operators:
     """The operators of the language above: methods and properties of tensors, and all work away from the host."""
 
     def __init__(self) -> None:
         self._surface: Callable[[], Surface] | None = None
+        self.aliases = frozenset[str]()
+        """Other names of operators and methods."""
+        self.missing: Callable[[str, str], AttributeError] = _no_attribute
         self._numpy_functions: Callable[[], NumpyFunctions] | None = None
 
-    def use(self, surface: Callable[[], Surface], numpy_functions: Callable[[], NumpyFunctions] | None = None) -> None:
-        """Says where the operators are, and what NumPy's functions are among them; they load when first used."""
+    def use(
+        self,
+        surface: Callable[[], Surface],
+        aliases: frozenset[str],
+        missing: Callable[[str, str], AttributeError],
+        numpy_functions: Callable[[], NumpyFunctions],
+    ) -> None:
+        """Says where the operators are, and what NumPy's functions are among them, which load when first used.
+
+        And what is said of one that is not there.
+        """
         self._surface, self._numpy_functions = surface, numpy_functions
+        self.aliases, self.missing = aliases, missing
 
     def surface(self) -> Surface:
         return ({}, {}) if self._surface is None else self._surface()
 
     def method(self, name: str) -> Callable[..., Any]:
         return self.surface()[0][name]
+
+    def attribute(self, value: object, what: str, name: str) -> Any:
+        """The method or property of a tensor, or of what stands for one, that an operator is."""
+        methods, properties = self.surface()
+        if (made := properties.get(name)) is not None:
+            return made(value)
+        try:
+            return MethodType(methods[name], value)
+        except KeyError:
+            raise self.missing(what, name) from None
 
     def numpy_function(self, function: object) -> Callable[..., Any] | None:
         """The operator that a function of NumPy is on tensors, with that function's parameters; None for others."""

@@ -17,7 +17,7 @@ from tessera.dtypes.promotion import as_dtype
 from tessera.dtypes.types import DType, f32, f64, i64, u64
 from tessera.errors import DtypeError
 from tessera.runtime.device.memory import aligned
-from tessera.runtime.tensor.creation import DeviceLike, ShapeLike, fresh, sizes_of
+from tessera.runtime.tensor.creation import DeviceLike, ShapeLike, fresh, sizes_of, taking_sizes
 from tessera.runtime.tensor.interface import DTypeLike
 from tessera.runtime.tensor.operators import nearest
 from tessera.runtime.tensor.tensor import Tensor
@@ -25,6 +25,7 @@ from tessera.runtime.tensor.tensor import Tensor
 _LOW_HALF, _HALF = np.uint64(0xFFFFFFFF), np.uint64(32)
 
 
+@taking_sizes
 def randn(
     shape: ShapeLike,
     dtype: DTypeLike = f32,
@@ -51,6 +52,7 @@ def randn_like(
     return randn(x.shape, dtype or x.dtype, device or x.device, seed=seed, offset=offset)
 
 
+@taking_sizes
 def rand(
     shape: ShapeLike,
     dtype: DTypeLike = f32,

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import partial
 from operator import index
-from typing import Any, Self, SupportsIndex, TypeAlias, cast, final
+from typing import TYPE_CHECKING, Any, Self, SupportsIndex, TypeAlias, cast, final
 
 import numpy as np
 
@@ -43,6 +42,12 @@ from tessera.runtime.tensor.transfer import transfer
 from tessera.shapes import rules
 from tessera.shapes.annotations import TensorType, annotation
 from tessera.shapes.expr import format_shape
+from tessera.tracebacks import trim
+
+if TYPE_CHECKING:  # the methods that operators are, for tools that read sources
+    from tessera.runtime.tensor.operator_methods import OperatorMethods  # pyright: ignore[reportMissingModuleSource]
+else:
+    OperatorMethods = object
 
 Shape: TypeAlias = tuple[int, ...]
 Sizes: TypeAlias = SupportsIndex | Sequence[SupportsIndex]
@@ -54,19 +59,18 @@ _equal, _unequal = binary("eq"), binary("ne")
 class _Operator:
     """A method or property of tensors that an operator of the language is: they load when one is first asked for."""
 
-    def __set_name__(self, owner: type, name: str) -> None:
+    def __init__(self, name: str) -> None:
         self.name = name
 
     def __get__(self, tensor: Any, owner: type) -> Any:
-        if tensor is None:
-            return self
+        if tensor is not None:
+            return OPERATORS.attribute(tensor, "'Tensor' object", self.name)
         methods, properties = OPERATORS.surface()
-        made = properties.get(self.name)
-        return partial(methods[self.name], tensor) if made is None else made(tensor)
+        return properties.get(self.name) or methods[self.name]
 
 
 @final
-class Tensor:
+class Tensor(OperatorMethods):
     """Elements of one dtype at strided addresses of one device. `Tensor["B", "S", bf16]` is its type annotation.
 
     Indexing, `reshape`, `permute` and their like give views on the same memory where they can; docs/runtime.md lists
@@ -132,37 +136,19 @@ class Tensor:
         made = self.known_meta = Meta(self.dtype, array.shape, strides, self.device, alignment)
         return made
 
-    # The methods and properties that operators give tensors beside their own.
-    all: Any = _Operator()
-    any: Any = _Operator()
-    argmax: Any = _Operator()
-    argmin: Any = _Operator()
-    astype: Any = _Operator()
-    at: Any = _Operator()
-    clip: Any = _Operator()
-    cos: Any = _Operator()
-    exp: Any = _Operator()
-    flatten: Any = _Operator()
-    log: Any = _Operator()
-    max: Any = _Operator()
-    mean: Any = _Operator()
-    min: Any = _Operator()
-    prod: Any = _Operator()
-    rsqrt: Any = _Operator()
-    sigmoid: Any = _Operator()
-    sin: Any = _Operator()
-    softmax: Any = _Operator()
-    sqrt: Any = _Operator()
-    std: Any = _Operator()
-    sum: Any = _Operator()
-    tanh: Any = _Operator()
-    var: Any = _Operator()
-
     def give_away(self) -> None:
         """Lets go of the memory for good: a later use of this tensor is an error that says so."""
         del self.geometry
         self.known_meta = self._buffer = None
         cast("Any", self).__class__ = _DONATED
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """What is known under another name, or else an error that names what was meant."""
+            if name in OPERATORS.aliases:
+                return OPERATORS.attribute(self, "'Tensor' object", name)
+            raise OPERATORS.missing("'Tensor' object", name)
 
     @property
     def shape(self) -> Shape:
@@ -225,8 +211,13 @@ class Tensor:
         return self.transpose(-2, -1)
 
     @tracked
-    def transpose(self, first: int = -2, second: int = -1) -> Tensor:
+    def transpose(self, first: int = -2, second: int = -1, *others: int) -> Tensor:
         """Two axes exchanged, the last two unless others are named."""
+        if others or isinstance(first, tuple):
+            raise ShapeError(
+                f"transpose exchanges two axes, got {(first, second, *others) if others else first}",
+                hint="permute orders all axes: x.permute(2, 0, 1)",
+            )
         axes = [rules.normalize_axis(axis, self.ndim, where="transpose") for axis in (first, second)]
         return self._view(self.geometry.swapaxes(*axes))
 
@@ -337,7 +328,11 @@ class Tensor:
 
     def __setitem__(self, key: Key, value: Operand) -> None:
         """Store `value`, which broadcasts; its dtype must go into this one without changing a value."""
-        assignment.assign(self, key, value)
+        try:
+            assignment.assign(self, key, value)
+        except Exception as error:
+            trim(error)
+            raise
 
     def __len__(self) -> int:
         if self.ndim == 0:
@@ -660,6 +655,13 @@ def _attribute_of_donated(_: Tensor, name: str) -> Any:
         "this tensor was donated to a jitted function, and is gone since that was called",
         hint="use what the function gave back, or do not donate the argument",
     )
+
+
+def give_methods(names: Iterable[str]) -> None:
+    """From now on, tensors have the methods and properties of these names that operators are; their own ones stay."""
+    for name in names:
+        if name not in vars(Tensor):
+            setattr(Tensor, name, _Operator(name))
 
 
 # The class of tensors that were given away; no other is derived.

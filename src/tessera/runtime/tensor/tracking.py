@@ -13,6 +13,7 @@ from tessera.dtypes.types import DType
 from tessera.errors import TesseraError, caller_span
 from tessera.shapes.expr import format_shape
 from tessera.shapes.history import ShapeHistory, tell
+from tessera.tracebacks import trim
 
 
 class Shaped(Protocol):
@@ -70,16 +71,17 @@ def tracked(method: Callable[Concatenate[T, P], T]) -> Callable[Concatenate[T, P
 
     @functools.wraps(method)
     def call(self: T, *args: P.args, **kwargs: P.kwargs) -> T:
-        if _histories.get() is None:
-            return method(self, *args, **kwargs)
-        others: list[Any] = [value for value in args if type(value) is type(self)]
         try:
             result = method(self, *args, **kwargs)
-        except TesseraError as error:
-            operands = (self, *others)
-            error.shapes = error.shapes or tuple(f"{format_shape(t.shape)} of {t.dtype}" for t in operands)
-            error.story = error.story or tell([shape_history(tensor) for tensor in operands])
+        except Exception as error:
+            if isinstance(error, TesseraError) and _histories.get() is not None:
+                operands = (self, *[value for value in args if type(value) is type(self)])
+                error.shapes = error.shapes or tuple(f"{format_shape(t.shape)} of {t.dtype}" for t in operands)
+                error.story = error.story or tell([shape_history(tensor) for tensor in operands])
+            trim(error)
             raise
+        if _histories.get() is None:
+            return result
         if type(result) is type(self):  # an operator may answer NotImplemented
             remember(result, shape_history(self).step(method.__name__, result.shape, caller_span()))
         return result

@@ -29,6 +29,7 @@ from tessera.tile.calls.program_cache import WORK
 from tessera.tile.calls.settings import Settings, settings
 from tessera.tile.identity.captures import CapturedValues
 from tessera.tile.identity.static_keys import AS_THEY_ARE, exact
+from tessera.tracebacks import trimmed
 
 INSIDE = "call_kernel"
 """The method of values that are not known yet, which says what calling a kernel with one means."""
@@ -83,6 +84,7 @@ class Calls:
         # Numbers that programs were compiled for, as `exact` gives them. Only of these the value is part of a key.
         self.special: dict[tuple[Number, object], object] = {}
 
+    @trimmed
     def slowly(self, /, *args: Any, **kwargs: Any) -> Any:
         """Any call; the next of its kind is quick."""
         for value in (*args, *kwargs.values()):

@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from types import FunctionType
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, overload
 
 from tessera import knobs
 from tessera.cached_property import cached_property
@@ -568,6 +568,12 @@ class _Decorator:
     `@kernel.autotune(space=…)` has a space of schedules. Keyword-only parameters are static.
     """
 
+    @overload
+    def __call__(self, function: Callable[..., Any], *, schedule: Schedule | None = None) -> Kernel: ...
+    @overload
+    def __call__(
+        self, function: None = None, *, schedule: Schedule | None = None
+    ) -> Callable[[Callable[..., Any]], Kernel]: ...
     def __call__(self, function: Callable[..., Any] | None = None, *, schedule: Schedule | None = None) -> Any:
         _checked(schedule, "@kernel")
         if function is None:
