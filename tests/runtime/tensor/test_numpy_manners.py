@@ -341,9 +341,7 @@ def test_more_things_make_tensors() -> None:
     for bound in (np.int64(3), ts.asarray(3)):
         made = ts.arange(cast("Any", bound))
         assert (made.dtype, made.tolist()) == (ts.i64, [0, 1, 2])
-    with pytest.raises(DtypeError, match="3 is not an element type") as caught:
-        ts.zeros(2, 3)  # pyright: ignore[reportArgumentType]
-    assert "ts.zeros((2, 3))" in str(caught.value.hint)
+    assert ts.zeros(2, 3).shape == (2, 3)
 
 
 # In notebooks
