@@ -116,7 +116,7 @@ FAMILIES: dict[str, dict[str, Case]] = {
 CASES = {f"{name}, {reduction}": case for name, family in FAMILIES.items() for reduction, case in family.items()}
 
 
-@pytest.mark.quick
+@pytest.mark.quick(9)
 @pytest.mark.parametrize("dtype", [ts.f32, ts.f64, ts.bf16], ids=str)
 @pytest.mark.parametrize("name", CASES)
 def test_values(name: str, dtype: DType) -> None:

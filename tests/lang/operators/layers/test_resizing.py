@@ -181,7 +181,7 @@ def columns(x: Any, window: tuple[int, int], stride: int, padding: int, dilation
 OPTIONS = [(1, 0, 1), (2, 1, 1), (1, 2, 2)]
 
 
-@pytest.mark.quick
+@pytest.mark.quick(9)
 @pytest.mark.parametrize("dtype", [ts.f32, ts.f64], ids=str)
 @pytest.mark.parametrize("name", CASES)
 def test_values(name: str, dtype: DType) -> None:

@@ -92,7 +92,7 @@ CASES: dict[str, Case] = {
 }
 
 
-@pytest.mark.quick
+@pytest.mark.quick(9)
 @pytest.mark.parametrize("dtype", [ts.f32, ts.f64], ids=str)
 @pytest.mark.parametrize("name", CASES)
 def test_values(name: str, dtype: DType) -> None:

@@ -61,7 +61,7 @@ CASES: dict[str, Case] = {
 }
 
 
-@pytest.mark.quick
+@pytest.mark.quick(9)
 @pytest.mark.parametrize("dtype", [ts.f64, ts.f32], ids=str)
 @pytest.mark.parametrize("name", CASES)
 def test_values(name: str, dtype: DType) -> None:
