@@ -56,6 +56,7 @@ from tessera.lang.operator_registry import ALIASES as _ALIASES
 from tessera.lang.operator_registry import ARRAY_API_VERSION as _ARRAY_API_VERSION
 from tessera.lang.operator_registry import METHODS as _METHODS
 from tessera.lang.operator_registry import OPERATORS as _OPERATORS
+from tessera.lang.spellings import HINTS as _HINTS
 from tessera.lang.tiering import provide as _provide_tiers
 from tessera.python_versions import tell as _tell_of_python
 from tessera.runtime.device.device import Device, DeviceBackend, default_device, device, register_backend
@@ -165,7 +166,9 @@ def _missing(what: str, name: str) -> AttributeError:
 
 _MODULE = "module 'tessera'"
 _OPERATORS_OF_TENSORS.use(_operators, frozenset(_ALIASES), _missing, _numpy_functions)
-_give_methods((*_METHODS, "at", "t", "view"))
+_give_methods(
+    (*_METHODS, "at", "t", "view"), {*_ALIASES, *_HINTS, *_OPERATORS, *[f"{name}_" for name in _METHODS]} - {"device"}
+)
 
 
 def _tiers(jitted: Any, wanted: Any) -> Any:

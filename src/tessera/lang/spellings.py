@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from difflib import get_close_matches
 from types import MappingProxyType
 from typing import Any, ParamSpec, TypeVar
 
@@ -130,7 +129,7 @@ class MissingAttributeError(AttributeError):
         names = sorted({*self._names()} - {name})
         if (plain := name.rstrip("_")) != name and plain in names:
             return f"{said}: nothing works in place; write {plain}, which gives a new tensor"
-        close = get_close_matches(name, names, 1, 0.7)
+        close = _close(name, names, 0.7)
         return f"{said}; did you mean {close[0]!r}?" if close else said
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -148,7 +147,7 @@ def as_known(
         meant = (given, *ARGUMENTS.get(given, ()))
         known = next((one for one in meant if one in parameters), None)
         if known is None:
-            close = get_close_matches(given, parameters, 1)
+            close = _close(given, parameters, 0.6)
             guess = f"did you mean {close[0]}=? " if close else ""
             raise TesseraError(f"{name} has no argument {given!r}", hint=f"{guess}it takes {name}{signature}")
         if known in found:
@@ -187,3 +186,9 @@ def knowing(function: Callable[P, R]) -> Callable[P, R]:
         return function(*args, **kwargs)
 
     return call
+
+
+def _close(name: str, names: Iterable[str], cutoff: float) -> list[str]:
+    from difflib import get_close_matches  # read once a name is not found
+
+    return get_close_matches(name, names, 1, cutoff)

@@ -69,16 +69,19 @@ trees = st.recursive(
 )
 
 
+def _is_a(value: object, *kinds: type) -> bool:
+    return isinstance(value, kinds)
+
+
 def check_equal(left: Any, right: Any) -> None:
-    kind: type[object] = type(left)
-    assert kind is type(right)
+    assert type(left) is type(right)
     if isinstance(left, ts.Tensor):
         assert same(left, right)
-    elif issubclass(kind, dict):
+    elif _is_a(left, dict):
         assert list(left) == list(right)
         for key in left:
             check_equal(left[key], right[key])
-    elif issubclass(kind, list | tuple):
+    elif _is_a(left, list, tuple):
         assert len(left) == len(right)
         for one, other in zip(left, right, strict=True):
             check_equal(one, other)

@@ -1039,7 +1039,7 @@ def nextafter(x1: Array, x2: Array, /) -> Tensor:
 def cov(x: Array, /, *, correction: float = 1.0) -> Tensor:
     """The covariances of variables, which are the rows of x; the sum of products is divided by their number less `correction`. As in torch, and as NumPy's with ddof for `correction`."""
 
-def cross(x1: Array, x2: Array, /, *, axis: int = -1) -> Tensor:
+def cross(x1: Array, x2: Array, /, axis: int = -1) -> Tensor:
     """The cross product of vectors of three elements along `axis`; the other axes broadcast. As the Array API says."""
 
 def diag(x: Array, /, k: int = 0) -> Tensor:
@@ -1063,15 +1063,15 @@ def trace(x: Array, /, *, offset: int = 0, dtype: DTypeLike | None = None) -> Te
 def vector_norm(x: Array, /, *, axis: Axis = None, keepdims: builtins.bool = False, ord: float = 2) -> Tensor:
     """The norm of vectors along `axis`, or of all elements: (Σ |x|^ord)^(1/ord). As the Array API says."""
 
-def median(x: Array, /, *, axis: Axis = None, keepdims: builtins.bool = False) -> Tensor:
+def median(x: Array, /, axis: Axis = None, *, keepdims: builtins.bool = False) -> Tensor:
     """The middle element over `axis`, or over all axes, or the mean of the two in the middle; NaN if there is one."""
 
 def percentile(
     x: Array,
     q: Shares,
     /,
-    *,
     axis: Axis = None,
+    *,
     keepdims: builtins.bool = False,
     method: Method = 'linear',
 ) -> Tensor:
@@ -1081,8 +1081,8 @@ def quantile(
     x: Array,
     q: Shares,
     /,
-    *,
     axis: Axis = None,
+    *,
     keepdims: builtins.bool = False,
     method: Method = 'linear',
 ) -> Tensor:

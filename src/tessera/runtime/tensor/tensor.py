@@ -142,13 +142,8 @@ class Tensor(OperatorMethods):
         self.known_meta = self._buffer = None
         cast("Any", self).__class__ = _DONATED
 
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> Any:
-            """What is known under another name, or else an error that names what was meant."""
-            if name in OPERATORS.aliases:
-                return OPERATORS.attribute(self, "'Tensor' object", name)
-            raise OPERATORS.missing("'Tensor' object", name)
+    def __dir__(self) -> list[str]:
+        return [name for name in object.__dir__(self) if name not in _HIDDEN]
 
     @property
     def shape(self) -> Shape:
@@ -657,11 +652,23 @@ def _attribute_of_donated(_: Tensor, name: str) -> Any:
     )
 
 
-def give_methods(names: Iterable[str]) -> None:
-    """From now on, tensors have the methods and properties of these names that operators are; their own ones stay."""
+_HIDDEN: set[str] = set()
+"""Names that completion leaves out: other names of methods, and of what tensors do not have."""
+
+
+def give_methods(names: Iterable[str], hidden: Iterable[str]) -> None:
+    """From now on, tensors have the methods and properties of these names that operators are; their own ones stay.
+
+    So it is with hidden names, which are other names, or raise an error that says what was meant. A `__getattr__` would
+    do for any name, and make each read of an attribute slower.
+    """
     for name in names:
         if name not in vars(Tensor):
             setattr(Tensor, name, _Operator(name))
+    for name in hidden:
+        if name not in vars(Tensor):
+            setattr(Tensor, name, _Operator(name))
+            _HIDDEN.add(name)
 
 
 # The class of tensors that were given away; no other is derived.

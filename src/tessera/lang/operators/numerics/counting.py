@@ -92,7 +92,7 @@ def histogram(
     /,
     bins: int | Sequence[float] | Array = 10,
     *,
-    range: tuple[float, float] | None = None,  # noqa: A002  (NumPy's name)
+    range: tuple[float, float] | None = None,
     weights: Array | None = None,
     density: bool = False,
 ) -> tuple[Traced, Traced]:

@@ -89,7 +89,7 @@ def trace(x: Array, /, *, offset: int = 0, dtype: DTypeLike | None = None) -> Tr
 
 
 @operator
-def vector_norm(x: Array, /, *, axis: Axis = None, keepdims: bool = False, ord: float = 2) -> Traced:  # noqa: A002  (the standard's name)
+def vector_norm(x: Array, /, *, axis: Axis = None, keepdims: bool = False, ord: float = 2) -> Traced:
     """The norm of vectors along `axis`, or of all elements: (Σ |x|^ord)^(1/ord). As the Array API says.
 
     With infinity the largest |x|, with -infinity the least, with 0 the number of elements that are not 0.
@@ -124,7 +124,7 @@ _MATRIX_SUMS = {1: (0, "max"), -1: (0, "min"), math.inf: (1, "max"), -math.inf: 
 
 
 @operator
-def matrix_norm(x: Array, /, *, keepdims: bool = False, ord: float | str = "fro") -> Traced:  # noqa: A002  (the standard's name)
+def matrix_norm(x: Array, /, *, keepdims: bool = False, ord: float | str = "fro") -> Traced:
     """The norm of matrices, the last two axes. As the Array API says.
 
     "fro" is the root of the sum of squares, 1 and -1 the largest and the least sum of |x| over a column, infinity and
@@ -154,13 +154,7 @@ def _matrix_norm(name: str, made: Traced, axes: tuple[int, ...], keepdims: bool,
 
 
 @operator
-def norm(
-    x: Array,
-    /,
-    ord: float | str | None = None,  # noqa: A002  (NumPy's name)
-    axis: Axis = None,
-    keepdims: bool = False,
-) -> Traced:
+def norm(x: Array, /, ord: float | str | None = None, axis: Axis = None, keepdims: bool = False) -> Traced:
     """A norm of vectors along one axis, or of matrices over two. As numpy.linalg.norm.
 
     Without `ord` it is the root of the sum of squares over `axis`, or over all axes. With it, `axis` may be left out
@@ -183,7 +177,7 @@ def norm(
 
 
 @operator
-def cross(x1: Array, x2: Array, /, *, axis: int = -1) -> Traced:
+def cross(x1: Array, x2: Array, /, axis: int = -1) -> Traced:
     """The cross product of vectors of three elements along `axis`; the other axes broadcast. As the Array API says."""
     given = tensors("cross", x1, x2)
     a, b = broadcast_all(given, "cross")

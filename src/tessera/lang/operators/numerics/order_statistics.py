@@ -24,7 +24,7 @@ _METHODS = ("linear", "lower", "higher", "nearest", "midpoint")
 
 
 @operator
-def median(x: Array, /, *, axis: Axis = None, keepdims: bool = False) -> Traced:
+def median(x: Array, /, axis: Axis = None, *, keepdims: bool = False) -> Traced:
     """The middle element over `axis`, or over all axes, or the mean of the two in the middle; NaN if there is one.
 
     As in NumPy: torch's median is the lower of the two, `quantile(x, 0.5, method="lower")`.
@@ -34,7 +34,7 @@ def median(x: Array, /, *, axis: Axis = None, keepdims: bool = False) -> Traced:
 
 
 @operator
-def quantile(x: Array, q: Shares, /, *, axis: Axis = None, keepdims: bool = False, method: Method = "linear") -> Traced:
+def quantile(x: Array, q: Shares, /, axis: Axis = None, *, keepdims: bool = False, method: Method = "linear") -> Traced:
     """The q-quantiles over `axis`, or over all axes, of q from 0 to 1; NaN where there is a NaN. As in NumPy.
 
     q is a number, a tuple of numbers or a tensor, whose axes come first in the result; elements of a tensor outside of
@@ -46,7 +46,7 @@ def quantile(x: Array, q: Shares, /, *, axis: Axis = None, keepdims: bool = Fals
 
 @operator
 def percentile(
-    x: Array, q: Shares, /, *, axis: Axis = None, keepdims: bool = False, method: Method = "linear"
+    x: Array, q: Shares, /, axis: Axis = None, *, keepdims: bool = False, method: Method = "linear"
 ) -> Traced:
     """`quantile` of q from 0 to 100. As in NumPy."""
     return _quantiles("percentile", x, _shares("percentile", q, 100), axis, keepdims, method)
