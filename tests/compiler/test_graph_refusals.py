@@ -12,6 +12,7 @@ from refused_graphs import CASES, FUSED, RefusedGraph
 import tessera as ts
 from tessera import knobs
 from tessera.errors import CompileError, FallbackError
+from tessera.lang import jit as lang_jit
 from tessera.programs import Program, compile_graph
 from tessera.tile.calls.settings import settings_of_gpu
 from tessera.transforms.core.compile_report import CompileReport
@@ -93,7 +94,7 @@ def test_functions_without_machine_code_are_errors_where_that_is_asked_for(
     def refused(*_: object) -> Program:
         raise CompileError("it has no form", hint="write it otherwise")
 
-    monkeypatch.setattr(ts.lang.jit, "_compiled", refused)
+    monkeypatch.setattr(lang_jit, "_compiled", refused)
     case = FUSED["softmax"]
     function = ts.jit(case.function)
     with knobs.cache_dir.using(tmp_path):

@@ -13,7 +13,7 @@ from gpu_options import gpu
 import tessera as ts
 from tessera import Schedule, kernel, knobs, stdlib, tile
 from tessera.compiler.target import target_named, target_names
-from tessera.errors import CompileError
+from tessera.errors import CompileError, DeviceError
 from tessera.targets import text
 from tessera.targets.cuda.compile import CompiledPtx, compile_kernel
 from tessera.targets.passes import ALL_PASSES
@@ -138,7 +138,7 @@ def test_targets_are_values_with_names() -> None:
 
 
 def test_a_target_that_is_not_there_is_named() -> None:
-    with pytest.raises(ts.errors.DeviceError, match="there is no target 'abacus'"):
+    with pytest.raises(DeviceError, match="there is no target 'abacus'"):
         target_named("abacus")
 
 

@@ -259,6 +259,7 @@ def _of_the_call(folder: Path) -> dict[str, str]:
     lowered = shares.lower(x, w)
     program = lowered.program
     bound = program.bind([x, w])
+    assert program.settings is not None
     executables = program.codes.executables(program.settings)
     code, call = bound.run.__code__, shares.__call__.__code__
     arrays = {number: str(value) for number, value in enumerate(program.host.values)}

@@ -105,7 +105,11 @@ def test_numbers_of_numpy_fill_tensors() -> None:
     assert ts.full((2,), np.float64(0.5)).dtype is ts.f64
     assert ts.full((2,), cast("Any", np.int64(3)), ts.f32).tolist() == [3.0, 3.0]
     assert ts.full_like(X, np.float64(2)).tolist() == [2.0, 2.0, 2.0]
-    assert ts.jit(lambda x: x + ts.full_like(x, cast("Any", np.int32(2))))(ts.asarray([1, 2])).tolist() == [3, 4]
+
+    def more(x: Any) -> ts.Tensor:
+        return x + ts.full_like(x, cast("Any", np.int32(2)))
+
+    assert ts.jit(more)(ts.asarray([1, 2])).tolist() == [3, 4]
     with pytest.raises(DtypeError, match="expected a number"):
         ts.full((2,), "two", ts.f32)  # pyright: ignore[reportArgumentType]
 
