@@ -97,7 +97,7 @@ class Jitted(Named, Generic[P, R]):
         self._options: dict[str, Any] = {
             "static_argnums": _several(static_argnums),
             "static_argnames": (static_argnames,) if isinstance(static_argnames, str) else tuple(static_argnames),
-            "number_parameters": number_parameters,
+            "number_parameters": _of_operator(function) if number_parameters is None else number_parameters,
         }
         self.parameters = Parameters(function, **self._options)
         self.fast_math = fast_math
@@ -452,6 +452,12 @@ class Jitted(Named, Generic[P, R]):
         from tessera.lang.checking import checked
 
         return checked(self.function, self.parameters, args, kwargs)
+
+
+def _of_operator(function: Held) -> Iterable[str] | None:
+    """The parameters of an operator whose numbers are arguments; its others are static, as in eager calls."""
+    eager = getattr(alive(function), "eager", None)
+    return eager.parameters.numbered if isinstance(eager, Jitted) else None
 
 
 def _several(given: int | Iterable[int]) -> tuple[int, ...]:

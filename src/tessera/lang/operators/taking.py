@@ -18,6 +18,7 @@ def from_front(x: Traced, axis: int, indices: Traced) -> Traced:
     """Indices counted from the front; negative ones count from the back."""
     if indices.dtype.kind is Kind.UINT:
         return indices
+    primitives.check_indices(x, indices)
     size = x.sizes[axis]
     primitives.lie_inside(indices, 0 - size, size, f"axis {axis}")
     return counted_from_front(indices, size)

@@ -190,8 +190,7 @@ def size_value(size: DimLike, dtype: DTypeLike = i64) -> Traced:
             if not isinstance(atom, str):
                 factor = ew("floordiv", size_value(atom.numerator), constant(atom.divisor, (), i64))
             else:
-                # The last of one count more: there is one, whatever the size, and no kernel goes along it.
-                factor = reshape(slice_(iota((dim(atom) + 1,), 0, i64), [-1], [None]), ())
+                factor = reduce("sum", constant(1, (dim(atom),), i64), [0])
             term = factor if term is None else ew("mul", term, factor)
         assert term is not None
         total = term if total is None else ew("add", total, term)
@@ -373,6 +372,17 @@ def looked_at(indices: Any, size: Size, what: str, *, ignored: int | None = None
     return ew("select", skipped, wide, gather(iota((size,), 0, i64), ew("select", skipped, zeros, wide), 0))
 
 
+def check_indices(x: Traced, indices: Traced) -> None:
+    """Refuses indices of `x` that are no whole numbers."""
+    if not indices.dtype.is_integer:
+        raise DtypeError(
+            f"gather: indices are integers, got {indices.dtype}",
+            shapes=shown(x, indices),
+            story=indices.history.lines(),
+            hint="cast them to i64",
+        )
+
+
 def gather(x: Any, indices: Any, axis: int) -> Traced:
     """Slices of `x` at integer indices along an axis; every index must be in range."""
     return gather_along(x, [indices], [axis])
@@ -383,13 +393,7 @@ def gather_along(x: Any, indices: Sequence[Any], axes: Sequence[int]) -> Traced:
     source, given = lift(x), [lift(one) for one in indices]
     for one, axis in zip(given, axes, strict=True):
         lie_inside(one, 0, source.sizes[axis], f"axis {axis}")
-        if not one.dtype.is_integer:
-            raise DtypeError(
-                f"gather: indices are integers, got {one.dtype}",
-                shapes=shown(source, one),
-                story=one.history.lines(),
-                hint="cast them to i64",
-            )
+        check_indices(source, one)
     return emit("gather", lambda values: dialect.GatherOp(values[0], values[1:], axes), source, *given)
 
 

@@ -201,6 +201,7 @@ def test_what_does_not_fit_is_refused() -> None:
 
 
 @pytest.mark.peers
+@pytest.mark.filterwarnings("ignore:reduction. 'mean' divides:UserWarning")
 @pytest.mark.parametrize("reduction", Reductions)
 def test_torch_says_the_same(reduction: Any) -> None:
     torch = pytest.importorskip("torch")
