@@ -19,6 +19,7 @@ from tessera.lang.tracing import primitives
 from tessera.transforms.derivatives import batch, table
 
 
+@pytest.mark.quick(45)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_derivatives_agree_with_differences(case: Case) -> None:
     check(case)

@@ -39,6 +39,7 @@ def _compare(case: Case) -> None:
         assert np.allclose(mixed, loop, rtol=1e-12, atol=1e-12), case.name
 
 
+@pytest.mark.quick(30)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_a_mapped_function_gives_what_calls_give(case: Case) -> None:
     _compare(case)

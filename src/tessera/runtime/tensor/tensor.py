@@ -66,7 +66,10 @@ class _Operator:
         if tensor is not None:
             return OPERATORS.attribute(tensor, "'Tensor' object", self.name)
         methods, properties = OPERATORS.surface()
-        return properties.get(self.name) or methods[self.name]
+        try:
+            return properties.get(self.name) or methods[self.name]
+        except KeyError:
+            raise OPERATORS.missing("type object 'Tensor'", self.name) from None
 
 
 @final
@@ -659,15 +662,12 @@ _HIDDEN: set[str] = set()
 def give_methods(names: Iterable[str], hidden: Iterable[str]) -> None:
     """From now on, tensors have the methods and properties of these names that operators are; their own ones stay.
 
-    So it is with hidden names, which are other names, or raise an error that says what was meant. A `__getattr__` would
-    do for any name, and make each read of an attribute slower.
+    Hidden names are others for the same, or raise an error that says what was meant. (`__getattr__` would slow all reads.)
     """
-    for name in names:
-        if name not in vars(Tensor):
-            setattr(Tensor, name, _Operator(name))
-    for name in hidden:
-        if name not in vars(Tensor):
-            setattr(Tensor, name, _Operator(name))
+    given = set(names)
+    for name in given.union(hidden) - vars(Tensor).keys():
+        setattr(Tensor, name, _Operator(name))
+        if name not in given:
             _HIDDEN.add(name)
 
 
