@@ -662,7 +662,7 @@ _HIDDEN: set[str] = set()
 def give_methods(names: Iterable[str], hidden: Iterable[str]) -> None:
     """From now on, tensors have the methods and properties of these names that operators are; their own ones stay.
 
-    Hidden names are others for the same, or raise an error that says what was meant. (`__getattr__` would slow all reads.)
+    Hidden names are others for the same, or raise errors that say what was meant. (`__getattr__` would slow all reads.)
     """
     given = set(names)
     for name in given.union(hidden) - vars(Tensor).keys():
