@@ -74,9 +74,10 @@ if TYPE_CHECKING:
     from tessera.dtypes.promotion import can_cast
     from tessera.lang import operators as ops
     from tessera.lang import random
+    from tessera.lang.autodiff import autodiff
     from tessera.lang.batching import hessian, jacfwd, jacrev, vmap
     from tessera.lang.checking import check
-    from tessera.lang.checkpoints import autodiff, checkpoint, keep_as, remat
+    from tessera.lang.checkpoints import checkpoint, keep_as, remat
     from tessera.lang.control import cond, fori_loop, scan, while_loop
     from tessera.lang.creation import empty_like, full_like, ones, ones_like, zeros, zeros_like
     from tessera.lang.custom_derivatives import custom_jvp, custom_vjp
@@ -112,6 +113,7 @@ bool = bool_  # noqa: A001  (the standard asks for `tessera.bool`)
 # Names that are imported when first used. Of one that is an operator's, too, the package's own is meant: `tile`.
 _LAZY = {
     **_OPERATORS,
+    "autodiff": "tessera.lang.autodiff",
     "Schedule": "tessera.tile.language.schedule",
     "bench": "tessera.bench",
     "check": "tessera.lang.checking",
@@ -130,7 +132,7 @@ _LAZY = {
     "verify": "tessera.tile.calls.verification",
     **dict.fromkeys(("State", "debug_print"), "tessera.lang.state"),
     **dict.fromkeys(("grad", "jvp", "linearize", "stop_gradient", "value_and_grad", "vjp"), "tessera.lang.derivatives"),
-    **dict.fromkeys(("autodiff", "checkpoint", "keep_as", "remat"), "tessera.lang.checkpoints"),
+    **dict.fromkeys(("checkpoint", "keep_as", "remat"), "tessera.lang.checkpoints"),
     **dict.fromkeys(("custom_jvp", "custom_vjp"), "tessera.lang.custom_derivatives"),
     **dict.fromkeys(("hessian", "jacfwd", "jacrev", "vmap"), "tessera.lang.batching"),
     **dict.fromkeys(("load", "save"), "tessera.runtime.tensor.files"),

@@ -68,9 +68,10 @@ from tessera.errors import (
     TesseraWarning as TesseraWarning,
 )
 from tessera.lang import operators as ops, random as random
+from tessera.lang.autodiff import autodiff as autodiff
 from tessera.lang.batching import hessian as hessian, jacfwd as jacfwd, jacrev as jacrev, vmap as vmap
 from tessera.lang.checking import check as check
-from tessera.lang.checkpoints import autodiff as autodiff, checkpoint as checkpoint, keep_as as keep_as, remat as remat
+from tessera.lang.checkpoints import checkpoint as checkpoint, keep_as as keep_as, remat as remat
 from tessera.lang.control import cond as cond, fori_loop as fori_loop, scan as scan, while_loop as while_loop
 from tessera.lang.custom_derivatives import custom_jvp as custom_jvp, custom_vjp as custom_vjp
 from tessera.lang.derivatives import (

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from imitated_gpu import Imitation
+from lambdas import binary, unary
 
 import tessera as ts
 from tessera import jit, kernel, knobs
@@ -19,7 +20,6 @@ from tessera.programs.buffer_assignment import Move
 from tessera.runtime.cuda.streams import SEVERAL
 from tessera.runtime.device.ownership import taken
 from tessera.transforms.facts.in_place import overwritable
-from typed_lambdas import binary, unary
 
 SIZES = (5, 300_000)
 """Small results have memory of another kind than large ones."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -27,7 +28,7 @@ Both: TypeAlias = "tuple[list[SSAValue], list[SSAValue]]"
 """Results and their tangents."""
 
 
-class CustomDerivatives:
+class CustomDerivatives(ABC):
     """A function over tensors whose derivatives follow from rules that are given with it."""
 
     def __init__(self, function: Function) -> None:
@@ -44,8 +45,9 @@ class CustomDerivatives:
     def __get__(self, instance: object, owner: type | None = None) -> Function:
         return self if instance is None else functools.partial(self, instance)
 
+    @abstractmethod
     def rule(self, call: _Call) -> customs.CustomRule:
-        raise NotImplementedError
+        """The rule as graphs have it, for one call."""
 
     def __call__(self, *args: Tree) -> Tree:
         if current_or_none() is None:

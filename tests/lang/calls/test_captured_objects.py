@@ -11,13 +11,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from lambdas import unary
 
 import tessera as ts
 from tessera import jit, knobs
 from tessera.lang.calls.object_fingerprint import ObjectFingerprints
 from tessera.runtime.cache.store import key_of
 from tessera.tile.identity.fingerprint import NoFingerprint
-from typed_lambdas import unary
 
 
 class Pair(NamedTuple):

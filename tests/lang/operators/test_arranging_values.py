@@ -11,11 +11,11 @@ import pytest
 from compared import array, closely, exactly, seeds, shapes, tensor, traced
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from lambdas import binary, ternary
 
 import tessera as ts
 from tessera import knobs
 from tessera.lang.operators.methods import METHODS
-from typed_lambdas import binary, ternary
 
 few = settings(max_examples=6)
 

@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from lambdas import binary, unary
 
 import tessera as ts
 from tessera import knobs
 from tessera.dtypes.types import ALL
 from tessera.errors import DtypeError
-from typed_lambdas import binary, unary
 
 DTYPES = [dtype for dtype in ALL if dtype.bits >= 8 or dtype is ts.bool_]
 # What the table of docs/numerics.md says of `x ∘ number`, by the kinds of both.

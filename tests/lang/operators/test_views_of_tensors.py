@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from lambdas import binary, unary
 
 import tessera as ts
 from tessera.errors import ResourceError, ShapeError
-from typed_lambdas import binary, unary
 
 VIEWS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
     "reshape": (lambda x: ts.reshape(x, (4, 6)), lambda a: a.reshape(4, 6)),
