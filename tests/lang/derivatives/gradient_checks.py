@@ -63,7 +63,7 @@ def _everything(case: Case) -> Callable[..., tuple[Any, ...]]:
     return derived
 
 
-def check(case: Case, *, interpret: bool = True, sizes: Sequence[Shape] | None = None, seed: int = 0) -> None:
+def check(case: Case, *, interpret: bool = True, seed: int = 0) -> None:
     """Raises where the derivatives of a case disagree."""
     with knobs.interpret.using(interpret):
         _check(case, seed)
